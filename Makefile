@@ -1,0 +1,121 @@
+# Every target sets itself up: a fresh clone needs nothing but Python 3.11 or newer, and make.
+# `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+# The virtual environment takes the oldest Python that is supported and found: what works there works later too.
+# Name others with `make PYTHON=/path/to/python3 NEWEST_PYTHON=…`.
+PYTHON :=
+NEWEST_PYTHON :=
+find_oldest = python="$(PYTHON)"; [ -n "$$python" ] || python=$$(scripts/find-python oldest)
+find_newest = python="$(NEWEST_PYTHON)"; [ -n "$$python" ] || python=$$(scripts/find-python newest)
+minor_version = -c 'import sys; print("%d.%d" % sys.version_info[:2])'
+
+PY := .venv/bin/python
+NEWEST_PY := .venv-newest/bin/python
+SUITES := $(wildcard tests/unit tests/integration tests/transcripts)
+PYTEST_ARGS ?=
+
+# These come with the files that they run.
+BENCH := $(if $(wildcard bench/__main__.py),bench-smoke)
+COMPAT := $(if $(wildcard tests/compat/__main__.py),compat-check)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test demo check check-rest lint format types layers wheel-test newest-python system-packages clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Third-party packages by version and hash. Byte code is left to the first import: most of it is never imported.
+define install_third_party
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r constraints.txt
+endef
+
+# The package itself, in place. hatchling came with the constraints, so nothing is downloaded for the build.
+define install_package
+	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+endef
+
+.venv/.third-party: constraints.txt scripts/find-python
+	$(find_oldest); "$$python" -m venv .venv
+	$(call install_third_party,.venv)
+	@touch $@
+
+.venv/.package: .venv/.third-party pyproject.toml README.md
+	$(call install_package,.venv)
+	@touch $@
+
+.venv-newest/.third-party: constraints.txt scripts/find-python
+	$(find_newest); "$$python" -m venv .venv-newest
+	$(call install_third_party,.venv-newest)
+	@touch $@
+
+.venv-newest/.package: .venv-newest/.third-party pyproject.toml README.md
+	$(call install_package,.venv-newest)
+	@touch $@
+
+setup: .venv/.package ## the virtual environment in .venv
+
+test: setup ## all tests (PYTEST_ARGS="-k name" for some of them)
+	$(PY) -m pytest $(SUITES) $(PYTEST_ARGS)
+
+demo: setup ## the whole thing end to end on this machine
+	.venv/bin/kubeauthn demo
+
+check: test check-rest ## what CI runs
+
+check-rest: lint types layers newest-python wheel-test $(COMPAT) $(BENCH) ## what CI runs after `make test`
+
+lint: setup ## ruff: rules and format
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+format: setup ## ruff: put imports and format right
+	$(PY) -m ruff check --fix-only --quiet .
+	$(PY) -m ruff format .
+
+types: setup ## mypy, strict, on src
+	$(PY) -m mypy
+
+layers: setup ## import-linter: who may import whom
+	.venv/bin/lint-imports
+
+wheel-test: setup ## builds the wheel once and tries it in a clean environment without extras
+	scripts/wheel-test $(PY)
+
+newest-python: setup ## unit and integration tests on the newest Python that is here
+	@$(find_newest); newest=$$("$$python" $(minor_version)); ours=$$($(PY) $(minor_version)); \
+	if [ "$$newest" = "$$ours" ]; then \
+	    echo "newest-python: Python $$ours is the only one found, and make test has run it"; \
+	else \
+	    $(MAKE) .venv-newest/.package && \
+	    echo "newest-python: Python $$newest" && \
+	    $(NEWEST_PY) -m pytest $(wildcard tests/unit tests/integration) $(PYTEST_ARGS); \
+	fi
+
+ifdef BENCH
+.PHONY: bench bench-smoke
+bench: setup ## benchmarks, as ratios
+	$(PY) -m bench
+
+bench-smoke: setup
+	$(PY) -m bench --quick
+endif
+
+ifdef COMPAT
+.PHONY: compat compat-check
+compat: setup ## writes docs/compat/python-clients.md from a run of the adapter suite
+	$(PY) -m tests.compat --write
+
+compat-check: setup
+	$(PY) -m tests.compat --check
+endif
+
+system-packages: ## the Debian packages that some tests use (as root or with sudo)
+	@scripts/system-packages
+
+clean: ## removes the environments and everything that was built
+	rm -rf .venv .venv-newest dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
