@@ -1,0 +1,88 @@
+"""Loading a kubeconfig of 5,000 contexts, beside what PyYAML's C parser alone takes for the same file.
+
+Three readings of "the C parser alone": its loader (the whole job, with dictionaries at the
+end), its composer (nodes), and its bare events, looked at by nobody and thrown away. The
+goal of 1.3 is on the first two, which end with something a program can use. On top of the
+events stand our own dictionaries, the checks of every type, and 15,000 entries: that last
+row shows what they cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from bench.measure import Row, interleaved, ratio_row, seconds_per_call
+from kubeauthn.client import kubeconfig
+
+ENTRIES = 5000
+GOAL = 1.3
+GOAL_BESIDE_EVENTS = 2.0
+
+
+def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
+    path = folder / "config"
+    path.write_text(synthetic_kubeconfig(ENTRIES))
+
+    def events() -> None:
+        for _ in yaml.parse(path.read_text(), Loader=yaml.CSafeLoader):
+            pass
+
+    peers = (
+        ("yaml.load, CSafeLoader", lambda: yaml.load(path.read_text(), Loader=yaml.CSafeLoader), GOAL),
+        ("yaml.compose, CSafeLoader", lambda: yaml.compose(path.read_text(), Loader=yaml.CSafeLoader), GOAL),
+        ("yaml.parse, CSafeLoader, events thrown away", events, GOAL_BESIDE_EVENTS),
+    )
+    for peer_name, peer, goal in peers:
+        yield ratio_row(
+            f"kubeconfig: load {ENTRIES:,} contexts, clusters and users",
+            interleaved(
+                seconds_per_call(lambda: kubeconfig.load(path), 1), seconds_per_call(peer, 1), 3 if quick else 9
+            ),
+            peer_name=peer_name,
+            goal=goal,
+            unit="ms",
+            scale=1e3,
+        )
+
+
+def synthetic_kubeconfig(entries: int) -> str:
+    """As kubectl and the cloud tools write it: one cluster, one user with a plugin and one context each."""
+    certificate = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="
+    lines = ["apiVersion: v1", "kind: Config", "current-context: context-1", "preferences: {}", "clusters:"]
+    for index in range(entries):
+        lines += [
+            "- cluster:",
+            f"    certificate-authority-data: {certificate}",
+            f"    server: https://api-{index}.example.com:6443",
+            f"  name: cluster-{index}",
+        ]
+    lines.append("contexts:")
+    for index in range(entries):
+        lines += [
+            "- context:",
+            f"    cluster: cluster-{index}",
+            f"    namespace: team-{index}",
+            f"    user: user-{index}",
+            f"  name: context-{index}",
+        ]
+    lines.append("users:")
+    for index in range(entries):
+        lines += [
+            f"- name: user-{index}",
+            "  user:",
+            "    exec:",
+            "      apiVersion: client.authentication.k8s.io/v1",
+            "      args:",
+            *(f"      - {argument}" for argument in ("eks", "get-token", "--cluster-name", f"cluster-{index}")),
+            *(f"      - {argument}" for argument in ("--output", "json")),
+            "      command: aws",
+            "      env:",
+            "      - name: AWS_PROFILE",
+            f"        value: profile-{index}",
+            "      interactiveMode: IfAvailable",
+            "      provideClusterInfo: false",
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,25 @@
+"""How often an install hint is shown."""
+
+from __future__ import annotations
+
+from kubeauthn._core import limits
+
+_HOUR = 3600.0
+
+
+class HintLimit:
+    """Lets a hint through a few times an hour: a controller that retries for ever must not fill the log with it."""
+
+    __slots__ = ("_count", "_since")
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._count = 0
+
+    def allow(self, hint: str, now: float) -> str | None:
+        if not hint:
+            return None
+        if self._since is None or now - self._since > _HOUR:
+            self._since, self._count = now, 0
+        self._count += 1
+        return hint if self._count <= limits.INSTALL_HINTS_PER_HOUR else None

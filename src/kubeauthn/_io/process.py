@@ -1,0 +1,133 @@
+"""Run one plugin: bounded output, bounded time, and nothing of it left behind.
+
+A plugin that needs no person runs in a session of its own. So the time limit can end
+everything it started, and it cannot sit waiting on a terminal that nobody watches.
+One that talks to a person shares our session (else it could not read the terminal) and
+has no time limit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+
+from kubeauthn._core import limits
+from kubeauthn.errors import EnvironmentFailure, PluginFailed, PluginReplyError, PluginTimeout
+
+_TICK_SECONDS = 0.1
+_CHUNK = 65536
+
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+def run_plugin(
+    path: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    interactive: bool,
+    seconds: float | None,
+) -> tuple[int, bytes]:
+    """Exit code (negative: the signal) and standard output. Standard error is the person's.
+
+    Raises OSError when the executable cannot be started, PluginTimeout, or PluginReplyError
+    when it prints too much or leaves its standard output open in a process it started.
+    """
+    if os.name != "posix":
+        raise EnvironmentFailure("credential plugins cannot be run on this platform yet", hint="see docs/platforms.md")
+    with subprocess.Popen(
+        list(argv),
+        executable=path,
+        env=dict(environment),
+        stdin=None if interactive else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=not interactive,
+    ) as process:
+        _running.add(process)
+        try:
+            output = _read_all(process, argv[0], None if interactive else seconds)
+        except BaseException:
+            _end(process)
+            raise
+        finally:
+            _running.discard(process)
+    return process.returncode, output
+
+
+def _read_all(process: subprocess.Popen[bytes], name: str, seconds: float | None) -> bytes:
+    assert process.stdout is not None  # noqa: S101  stdout=PIPE says so
+    started = time.monotonic()
+    deadline = started + seconds if seconds is not None else None
+    gone_at: float | None = None
+    chunks: list[bytes] = []
+    size = 0
+    descriptor = process.stdout.fileno()
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN | select.POLLHUP)
+
+    while True:
+        if poller.poll(_TICK_SECONDS * 1000):
+            chunk = os.read(descriptor, _CHUNK)
+            if not chunk:
+                break
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > limits.PLUGIN_REPLY_BYTES:
+                raise PluginReplyError(
+                    f"exec: executable {name} printed more than {limits.PLUGIN_REPLY_BYTES} bytes: not a credential"
+                )
+        now = time.monotonic()
+        if deadline is not None and now > deadline:
+            raise _too_late(name, now - started)
+        if gone_at is None and process.poll() is not None:
+            gone_at = now
+        if gone_at is not None and now > gone_at + limits.PLUGIN_EXIT_GRACE_SECONDS:
+            raise PluginReplyError(
+                f"exec: executable {name} has ended, but a process it started keeps its standard output open",
+                hint="a plugin that leaves a process behind must redirect that process's output",
+            )
+
+    # Standard output is closed; the process itself may still take its time.
+    try:
+        process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise _too_late(name, time.monotonic() - started) from None
+    return b"".join(chunks)
+
+
+def _too_late(name: str, seconds: float) -> PluginFailed:
+    return PluginTimeout(
+        f"exec: executable {name} did not answer within {seconds:.1f} s and was ended",
+        hint="a plugin that asks a person needs interactiveMode IfAvailable or Always and a terminal",
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        # Its own session makes it the leader of a group: end the whole group.
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    except ProcessLookupError:
+        # The plugin itself is gone and reaped; what it left in its group is not.
+        if process.pid != os.getpgrp():
+            _end_group(process.pid)
+
+
+def _end_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+@atexit.register
+def _end_all() -> None:
+    for process in list(_running):
+        _end(process)
