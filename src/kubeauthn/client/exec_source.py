@@ -1,0 +1,189 @@
+"""The credential of an exec plugin: KEP-541, client side.
+
+The path of one run is `ExecPlugin.make_credential`, in numbered steps.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+from kubeauthn._core import execwire, limits
+from kubeauthn._core.credential import Credential
+from kubeauthn._core.hints import HintLimit
+from kubeauthn._core.interaction import gets_the_terminal
+from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig
+from kubeauthn._core.policy import PluginPolicy, permitted_path
+from kubeauthn._core.record import record
+from kubeauthn._io.lookup import find_executable
+from kubeauthn._io.process import run_plugin
+from kubeauthn._io.terminal import stdin_is_terminal
+from kubeauthn.client import metrics
+from kubeauthn.client.refreshed import Clock, RefreshedSource
+from kubeauthn.errors import KubeconfigError, PluginDenied, PluginFailed, PluginNotFound
+
+
+@record(frozen=True, slots=True)
+class ExecOptions:
+    """What the caller, not the kubeconfig, decides about plugins."""
+
+    policy: PluginPolicy = PluginPolicy()
+    seconds: float | None = limits.PLUGIN_SECONDS
+    """Time limit of a run without a person; None: no limit."""
+    stdin_taken: str | None = None
+    """Why standard input is not free for the plugin (may be empty), None if it is."""
+
+
+class ExecPlugin:
+    """One exec entry with the cluster it is for."""
+
+    def __init__(
+        self,
+        config: ExecConfig,
+        cluster: Cluster,
+        options: ExecOptions = ExecOptions(),
+        *,
+        clock: Clock = time.time,
+        is_terminal: Callable[[], bool] = stdin_is_terminal,
+    ) -> None:
+        if config.api_version not in execwire.VERSIONS:
+            raise KubeconfigError(f'exec plugin: invalid apiVersion "{config.api_version}"')
+        self.config = config
+        self._cluster = cluster
+        self._options = options
+        self._clock = clock
+        self._is_terminal = is_terminal
+        self._hints = HintLimit()
+        self._last: Credential | None = None
+        if config.api_version == execwire.V1ALPHA1:
+            _warn_of_v1alpha1(config.command)
+
+    def make_credential(self) -> Credential:
+        config = self.config
+        # 1. Does a person take part? Decided first: without a terminal an `Always` plugin is not even looked for.
+        interactive = gets_the_terminal(
+            config.interactive_mode,
+            stdin_is_terminal=self._is_terminal(),
+            stdin_taken=self._options.stdin_taken,
+        )
+        # 2. The input: our environment, then the entry's, then the one document.
+        environment = dict(os.environ)
+        environment.update(config.env)
+        environment[execwire.VARIABLE] = execwire.encode_exec_info(
+            config.api_version,
+            interactive=interactive,
+            cluster=self._cluster if config.provide_cluster_info else None,
+        )
+        # 3. The policy names the path to run, or refuses.
+        path = self._permitted_path()
+        # 4. The run.
+        output = self._run(path, environment, interactive)
+        # 5. The output: a credential, or the plugin author's fault.
+        credential = execwire.decode_reply(output, config.api_version, self._clock())
+        # 6. What the metrics want to know of certificates.
+        self._note_certificate(credential)
+        return credential
+
+    def _permitted_path(self) -> str | None:
+        try:
+            path = permitted_path(self._options.policy, self.config.command, find_executable)
+        except PluginDenied:
+            metrics.listener().policy_decided(metrics.DENIED)
+            raise
+        metrics.listener().policy_decided(metrics.ALLOWED)
+        return path
+
+    def _run(self, path: str | None, environment: dict[str, str], interactive: bool) -> bytes:
+        name = self.config.command
+        count = metrics.listener().plugin_called
+        try:
+            code, output = run_plugin(
+                # Not found: a path is tried all the same, for the system's own reason; a bare name is not,
+                # because the system would search it again, and by other rules.
+                path or _as_path(name),
+                [name, *self.config.args],
+                environment,
+                interactive=interactive,
+                seconds=self._options.seconds,
+            )
+        except (OSError, ValueError) as error:
+            count(1, metrics.PLUGIN_NOT_FOUND_ERROR)
+            raise self._not_found(error) from None
+        except PluginFailed:
+            count(1, metrics.PLUGIN_EXECUTION_ERROR)
+            raise
+        except BaseException:
+            count(1, metrics.CLIENT_INTERNAL_ERROR)
+            raise
+        if code != 0:
+            count(code, metrics.PLUGIN_EXECUTION_ERROR)
+            ending = f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}"
+            raise PluginFailed(f"exec: executable {name} {ending}", exit_code=code)
+        count(0, metrics.NO_ERROR)
+        return output
+
+    def _not_found(self, error: OSError | ValueError) -> PluginNotFound:
+        # FileNotFoundError says no more than the sentence itself; anything else is worth telling.
+        detail = "" if isinstance(error, FileNotFoundError) else f": {getattr(error, 'strerror', None) or error}"
+        hint = self._hints.allow(self.config.install_hint, self._clock())
+        found = PluginNotFound(f"exec: executable {self.config.command} not found{detail}", hint=hint)
+        if hint:
+            found.add_note(hint)
+        return found
+
+    def _note_certificate(self, credential: Credential) -> None:
+        old = self._last.identity if self._last else None
+        new = credential.identity
+        if old is not None and old != new:
+            metrics.listener().certificate_rotated(self._clock() - old.not_before)
+        metrics.set_certificate_expiry(self, new.not_after if new else None)
+        self._last = credential
+
+
+_shared: dict[tuple[ExecConfig, Cluster, ExecOptions], RefreshedSource] = {}
+_shared_lock = threading.Lock()
+
+
+def shared_exec_source(config: ExecConfig, cluster: Cluster, options: ExecOptions) -> RefreshedSource:
+    """One source for all clients in the process that were built from the same entry, cluster and options."""
+    key = (config, cluster, options)
+    with _shared_lock:
+        source = _shared.get(key)
+        if source is None:
+            plugin = ExecPlugin(config, cluster, options)
+            source = _shared[key] = RefreshedSource(plugin.make_credential)
+        return source
+
+
+def forget_shared_sources() -> None:
+    """Drop every cached credential: the next request runs its plugin."""
+    with _shared_lock:
+        _shared.clear()
+
+
+def _after_fork_in_child() -> None:
+    global _shared_lock
+    _shared_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _as_path(command: str) -> str:
+    if os.path.basename(command) == command:
+        raise FileNotFoundError(command)
+    return command
+
+
+def _warn_of_v1alpha1(command: str) -> None:
+    import logging
+
+    logging.getLogger("kubeauthn").warning(
+        "exec plugin %s is configured for %s, which Kubernetes' own clients no longer accept; use %s",
+        command,
+        execwire.V1ALPHA1,
+        execwire.V1,
+    )

@@ -1,0 +1,124 @@
+"""The `oidc` auth-provider against an issuer that refreshes tokens."""
+
+from __future__ import annotations
+
+import base64
+import time
+
+import pytest
+
+from kubeauthn._core.kubeconfig.model import AuthProvider
+from kubeauthn.client.oidc_source import OidcProvider, shared_oidc_source
+from kubeauthn.errors import AuthProviderError, CredentialWaiting
+from kubeauthn.testing.issuer import Issuer
+
+
+def entry(issuer: Issuer, **config: str) -> AuthProvider:
+    values = {
+        "idp-issuer-url": issuer.url,
+        "client-id": "kubernetes",
+        "idp-certificate-authority-data": base64.b64encode(issuer.ca.certificate_pem).decode(),
+    } | config
+    return AuthProvider("oidc", tuple(values.items()))
+
+
+def token_requests(issuer: Issuer) -> list[dict[str, str]]:
+    return [dict(request.form) for request in issuer.requests if request.method == "POST"]
+
+
+def test_a_valid_id_token_is_used_as_it_is() -> None:
+    with Issuer() as issuer:
+        token = issuer.token("jane")
+        credential = OidcProvider(entry(issuer, **{"id-token": token})).make_credential()
+        assert credential.token is not None
+        assert credential.token.reveal() == token
+        assert credential.expires_at == pytest.approx(time.time() + 3590, abs=5)
+        assert issuer.requests == []
+
+
+def test_an_ended_id_token_is_refreshed_in_memory() -> None:
+    with Issuer(client_secret="hush") as issuer:
+        issuer.accept_refresh_token("first", "jane")
+        config = {"id-token": issuer.token("jane", expires_in=5), "refresh-token": "first", "client-secret": "hush"}
+        credential = OidcProvider(entry(issuer, **config)).make_credential()
+        assert credential.token is not None
+        assert credential.token.reveal() != config["id-token"]
+        assert [form["grant_type"] for form in token_requests(issuer)] == ["refresh_token"]
+
+
+def test_a_rotated_refresh_token_is_the_one_used_next() -> None:
+    with Issuer(rotate_refresh_tokens=True) as issuer:
+        issuer.accept_refresh_token("first", "jane")
+        provider = OidcProvider(entry(issuer, **{"refresh-token": "first"}))
+        provider.make_credential()
+        provider.make_credential()
+        first, second = token_requests(issuer)
+        assert first["refresh_token"] == "first"
+        assert second["refresh_token"] != "first"
+
+
+def test_a_refused_id_token_is_refreshed_not_sent_again() -> None:
+    with Issuer() as issuer:
+        issuer.accept_refresh_token("first", "jane")
+        source = shared_oidc_source(entry(issuer, **{"id-token": issuer.token("jane"), "refresh-token": "first"}))
+        first = source.get()
+        source.refused(first)
+        assert source.get() is not first
+        assert len(token_requests(issuer)) == 1
+
+
+def test_without_refresh_token_an_ended_one_is_an_error() -> None:
+    with Issuer() as issuer:
+        provider = OidcProvider(entry(issuer, **{"id-token": issuer.token("jane", expires_in=5)}))
+        with pytest.raises(AuthProviderError, match="no valid id-token, and cannot refresh without refresh-token"):
+            provider.make_credential()
+
+
+@pytest.mark.parametrize("missing", ["idp-issuer-url", "client-id"])
+def test_what_it_needs_is_named(missing: str) -> None:
+    config = {"idp-issuer-url": "https://127.0.0.1", "client-id": "x"}
+    del config[missing]
+    with pytest.raises(AuthProviderError, match=missing):
+        OidcProvider(AuthProvider("oidc", tuple(config.items())))
+
+
+def test_a_failing_issuer_is_not_asked_in_a_hot_loop_and_no_secret_is_told() -> None:
+    with Issuer() as issuer:
+        issuer.fail_next(100, 500)
+        source = shared_oidc_source(entry(issuer, **{"refresh-token": "SECRET-REFRESH", "client-secret": "SECRET"}))
+        with pytest.raises(AuthProviderError) as caught:
+            source.get()
+        assert "SECRET" not in str(caught.value)
+        seen = len(issuer.requests)
+        for _ in range(20):
+            with pytest.raises(CredentialWaiting) as waiting:
+                source.get()
+            assert "SECRET" not in str(waiting.value)
+        assert len(issuer.requests) == seen
+
+
+def test_a_refused_refresh_token_says_so() -> None:
+    with Issuer() as issuer:
+        with pytest.raises(AuthProviderError, match=r"answered 400 \(invalid_grant\)"):
+            OidcProvider(entry(issuer, **{"refresh-token": "unknown"})).make_credential()
+
+
+def test_another_ca_is_not_trusted() -> None:
+    with Issuer() as issuer, Issuer() as other:
+        config = {
+            "refresh-token": "SECRET",
+            "idp-certificate-authority-data": base64.b64encode(other.ca.certificate_pem).decode(),
+        }
+        with pytest.raises(AuthProviderError, match="cannot be reached"):
+            OidcProvider(entry(issuer, **config)).make_credential()
+        assert token_requests(issuer) == []
+
+
+def test_secrets_are_not_sent_over_plain_http_to_elsewhere() -> None:
+    config = (("idp-issuer-url", "http://issuer.example"), ("client-id", "x"), ("refresh-token", "r"))
+    with pytest.raises(AuthProviderError, match="is not https"):
+        OidcProvider(AuthProvider("oidc", config)).make_credential()
+
+
+def test_the_entry_does_not_print_its_secrets() -> None:
+    assert "SECRET" not in repr(AuthProvider("oidc", (("client-secret", "SECRET"),)))
