@@ -1,0 +1,142 @@
+"""Run a credential plugin as a client would, in every version and mode, and report what was found.
+
+    kubeauthn plugin check -- my-plugin --audience prod
+
+The plugin may be written in anything. Tokens and keys are not printed.
+"""
+
+from __future__ import annotations
+
+from kubeauthn._core import limits
+from kubeauthn._core.record import replace
+from kubeauthn.cli import failure
+from kubeauthn.cli.text import aligned, escaped, plural
+from kubeauthn.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from typing import Any
+
+    from kubeauthn._core.kubeconfig.model import Cluster
+    from kubeauthn.cli.world import World
+    from kubeauthn.plugin.check.report import Report
+
+HELP = "runs a credential plugin as a client would, and reports"
+
+VERSIONS = ("v1", "v1beta1", "v1alpha1")
+SHAPE_VERSION = 1
+"""Of the JSON report; see docs/plugins.md."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print the report")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=limits.PLUGIN_SECONDS,
+        metavar="SECONDS",
+        help=f"how long one run may take ({limits.PLUGIN_SECONDS:g})",
+    )
+    parser.add_argument(
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="set this for the plugin; may repeat"
+    )
+    versions = parser.add_mutually_exclusive_group()
+    versions.add_argument(
+        "--api-version", action="append", choices=VERSIONS, help="only this version; may repeat (v1 and v1beta1)"
+    )
+    versions.add_argument("--all-versions", action="store_true", help="v1alpha1 too, which kubectl no longer speaks")
+    parser.add_argument("--server", metavar="URL", help="the cluster to tell the plugin of, instead of a made-up one")
+    parser.add_argument(
+        "--cluster-config", metavar="JSON", help="what the cluster's extension client.authentication.k8s.io/exec holds"
+    )
+    parser.add_argument(
+        "--interactive", action="store_true", help="let the plugin use this terminal, and try it without one as well"
+    )
+    parser.add_argument("command", nargs="+", metavar="COMMAND", help="the plugin and its arguments, after --")
+
+
+def run(arguments: Namespace, world: World) -> int:
+    from kubeauthn._core import execwire
+    from kubeauthn._io.lookup import find_executable
+    from kubeauthn._io.terminal import stdin_is_terminal
+    from kubeauthn.plugin.check import credential
+    from kubeauthn.plugin.check.report import FAULT, Finding, Report
+
+    if not 0 < arguments.timeout < float("inf"):
+        raise UsageError(f"--timeout takes a number of seconds above 0, not {arguments.timeout:g}")
+    if arguments.interactive and not stdin_is_terminal():
+        raise UsageError("--interactive needs a terminal on standard input")
+    cluster = _cluster(arguments, credential.MADE_UP_CLUSTER)
+    environment = {**world.environ, **dict(_variable(text) for text in arguments.env)}
+    names = VERSIONS if arguments.all_versions else tuple(dict.fromkeys(arguments.api_version or VERSIONS[:2]))
+    path = find_executable(arguments.command[0])
+    if path is None:
+        reason = "not found on PATH, or not executable"
+        report = Report("credential", arguments.command[0], False, (Finding("start", FAULT, reason),))
+    else:
+        plan = credential.Plan(
+            path=path,
+            argv=arguments.command,
+            environment=environment,
+            versions=[f"{execwire.GROUP}/{name}" for name in names],
+            cluster=cluster,
+            seconds=arguments.timeout,
+            with_person=arguments.interactive,
+            clock=world.clock,
+        )
+        report = credential.check(plan)
+
+    if arguments.output == "json":
+        import json
+
+        world.say(json.dumps(as_json(report), indent=2))
+    else:
+        for line in as_text(report):
+            world.say(line)
+    if not report.started:
+        return failure.ENVIRONMENT
+    return failure.NO if report.faults else failure.YES
+
+
+def as_text(report: Report) -> list[str]:
+    rows = [(finding.result, finding.check, escaped(finding.reason)) for finding in report.findings]
+    counts = f"{plural(report.faults, 'fault')}, {plural(report.notes, 'note')}"
+    return [*aligned(rows), "", f"{escaped(report.command)}: {counts} in {plural(report.runs, 'run')}"]
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The documented shape, version 1."""
+    fastest = report.fastest_seconds
+    return {
+        "version": SHAPE_VERSION,
+        "plugin": report.plugin,
+        "command": report.command,
+        "started": report.started,
+        "runs": report.runs,
+        "fastestSeconds": None if fastest is None else round(fastest, 4),
+        "faults": report.faults,
+        "notes": report.notes,
+        "checks": [
+            {"check": finding.check, "result": finding.result, "reason": finding.reason} for finding in report.findings
+        ],
+    }
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not name or not separator or "\0" in text:
+        raise UsageError("--env takes NAME=VALUE")
+    return name, value
+
+
+def _cluster(arguments: Namespace, made_up: Cluster) -> Cluster:
+    import json
+
+    config = ""
+    if arguments.cluster_config is not None:
+        try:
+            config = json.dumps(json.loads(arguments.cluster_config))
+        except (ValueError, RecursionError):
+            raise UsageError("--cluster-config takes JSON") from None
+    return replace(made_up, server=arguments.server or made_up.server, config=config)

@@ -1,0 +1,268 @@
+"""The checks of an exec credential plugin: KEP-541, the plugin's side.
+
+The runs are made in `check`, in numbered steps; the functions below it each judge one thing in them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kubeauthn._core import execwire, limits, rfc3339
+from kubeauthn._core.credential import Credential
+from kubeauthn._core.kubeconfig.model import Cluster
+from kubeauthn.errors import PluginReplyError
+from kubeauthn.plugin.check.output import Output, quoted, take_apart
+from kubeauthn.plugin.check.report import FAULT, NOTE, OK, Finding, Report
+from kubeauthn.plugin.check.trial import Trial, run_trial
+
+SHORT_SECONDS = 60.0
+LONG_SECONDS = 24 * 3600.0
+SLOW_SECONDS = 2.0
+MADE_UP_CLUSTER = Cluster(server="https://cluster.invalid:6443")
+SHORTEST_LEAK = 8
+"""A shorter token may stand in a message by chance."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run, and how."""
+
+    path: str
+    argv: Sequence[str] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+    versions: Sequence[str] = (execwire.V1, execwire.V1BETA1)
+    cluster: Cluster = MADE_UP_CLUSTER
+    seconds: float = limits.PLUGIN_SECONDS
+    with_person: bool = False
+    """Give the plugin this terminal, and besides see what it does without one."""
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One run, and what a client would make of it."""
+
+    api_version: str
+    with_cluster: bool
+    trial: Trial
+    output: Output
+    credential: Credential | None
+    refusal: str
+    """Why there is no credential; empty if there is one."""
+    at: float
+
+    @property
+    def name(self) -> str:
+        version = self.api_version.rpartition("/")[2]
+        return f"{version} with cluster" if self.with_cluster else version
+
+    @property
+    def gave_up(self) -> bool:
+        """It said no by itself, in time: with an exit code."""
+        return self.trial.exit_code is not None and self.trial.exit_code > 0 and not self.trial.kept_open
+
+    @property
+    def kind(self) -> str:
+        credential = self.credential
+        if credential is None:
+            return "no credential"
+        parts = [name for name, part in (("token", credential.token), ("certificate", credential.identity)) if part]
+        return " and ".join(parts)
+
+
+def check(plan: Plan) -> Report:
+    command = plan.argv[0]
+    attempts: list[Attempt] = []
+    # 1. Can it be started at all?
+    try:
+        attempts.append(_attempt(plan, plan.versions[0], with_cluster=False))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        return Report("credential", command, False, (Finding("start", FAULT, f"cannot be started: {reason}"),))
+    # 2. Every version, without and with cluster information; v1alpha1 has none. One that hangs is not asked again.
+    for version in plan.versions:
+        for with_cluster in (False, True):
+            if (version, with_cluster) == (plan.versions[0], False) or (version == execwire.V1ALPHA1 and with_cluster):
+                continue
+            if not attempts[-1].trial.timed_out:
+                attempts.append(_attempt(plan, version, with_cluster=with_cluster))
+    # 3. The first that worked, once more.
+    good = next((attempt for attempt in attempts if attempt.credential is not None), None)
+    again = None
+    if good is not None and not attempts[-1].trial.timed_out:
+        again = _attempt(plan, good.api_version, with_cluster=good.with_cluster)
+    # 4. Without a terminal: the runs so far, unless a person took part in them.
+    alone = attempts[0]
+    if plan.with_person and not attempts[-1].trial.timed_out:
+        basis = good or alone
+        alone = _attempt(plan, basis.api_version, with_cluster=basis.with_cluster, alone=True)
+
+    runs = [*attempts, *([again] if again else []), *([alone] if alone is not attempts[0] else [])]
+    findings = [
+        Finding("start", OK, plan.path),
+        *_answers(attempts),
+        _no_terminal(alone, with_person=plan.with_person),
+        *([_second_run(good, again)] if good and again else []),
+        _standard_output(runs),
+        _standard_error(runs),
+        *(_expiry(good) if good else ()),
+        *(_certificate(attempts)),
+        _processes(runs),
+    ]
+    fastest = min((run.trial.seconds for run in runs if run.credential is not None), default=None)
+    if fastest is not None:
+        findings.insert(1, _speed(fastest))
+    return Report("credential", command, True, tuple(findings), runs=len(runs), fastest_seconds=fastest)
+
+
+def _attempt(plan: Plan, version: str, *, with_cluster: bool, alone: bool = False) -> Attempt:
+    with_person = plan.with_person and not alone
+    environment = dict(plan.environment)
+    environment[execwire.VARIABLE] = execwire.encode_exec_info(
+        version, interactive=with_person, cluster=plan.cluster if with_cluster else None
+    )
+    trial = run_trial(plan.path, plan.argv, environment, seconds=plan.seconds, with_person=with_person)
+    output = take_apart(trial.output)
+    now = plan.clock()
+    credential, refusal = None, _bad_end(trial, plan.seconds, output)
+    if not refusal:
+        try:
+            # The document alone: what stands around it is a fault of its own, told once.
+            credential = execwire.decode_reply(output.document, version, now)
+        except PluginReplyError as error:
+            refusal = str(error)
+    return Attempt(version, with_cluster, trial, output, credential, refusal, now)
+
+
+def _bad_end(trial: Trial, seconds: float, output: Output) -> str:
+    if trial.timed_out:
+        return f"did not answer within {seconds:g} s and was ended"
+    if trial.too_long:
+        return f"printed more than {limits.PLUGIN_REPLY_BYTES} bytes and was ended: not a credential"
+    if trial.kept_open:
+        return "has ended, but a process it started keeps its standard output open"
+    if not trial.exit_code:
+        return ""
+    ending = f"exit code {trial.exit_code}" if trial.exit_code > 0 else f"signal {-trial.exit_code}"
+    said = trial.errors.decode("utf-8", "replace")
+    return f"ended with {ending}, saying {quoted(said, output.secrets)}" if said.strip() else f"ended with {ending}"
+
+
+def _answers(attempts: list[Attempt]) -> list[Finding]:
+    """One line per version and mode. A plugin may refuse a version or a mode (with an exit code), but not every one."""
+    works = {(attempt.api_version, attempt.with_cluster) for attempt in attempts if attempt.credential is not None}
+    findings = []
+    for attempt in attempts:
+        result, reason = FAULT, attempt.refusal
+        if attempt.credential is not None:
+            result, reason = OK, _described(attempt)
+        elif attempt.gave_up and not attempt.with_cluster and (attempt.api_version, True) in works:
+            result, reason = NOTE, f"{reason}: the kubeconfig entry needs provideClusterInfo: true"
+        elif attempt.gave_up and works and not any(version == attempt.api_version for version, _ in works):
+            result, reason = NOTE, f"{reason}: the kubeconfig entry must name another version"
+        findings.append(Finding(attempt.name, result, reason))
+    return findings
+
+
+def _described(attempt: Attempt) -> str:
+    assert attempt.credential is not None  # noqa: S101  the caller looked
+    expires_at = attempt.credential.expires_at
+    return attempt.kind if expires_at is None else f"{attempt.kind} until {rfc3339.format(expires_at)}"
+
+
+def _no_terminal(alone: Attempt, *, with_person: bool) -> Finding:
+    name = "no terminal"
+    if alone.trial.timed_out:
+        return Finding(name, FAULT, "hangs when no person is there: it must give up with an exit code")
+    if alone.credential is not None:
+        return Finding(name, OK, "answers without a person")
+    if alone.gave_up and with_person:
+        return Finding(name, NOTE, "gives up without a person: the kubeconfig entry needs interactiveMode: Always")
+    if alone.gave_up:
+        return Finding(name, NOTE, "gives up without a person; --interactive tries it with one")
+    return Finding(name, FAULT, alone.refusal)
+
+
+def _second_run(first: Attempt, second: Attempt) -> Finding:
+    name = "second run"
+    if second.credential is None:
+        return Finding(name, FAULT, f"the first one gave a {first.kind}, the second {second.refusal}")
+    assert first.credential is not None  # noqa: S101  the caller looked
+    if first.kind != second.kind:
+        return Finding(name, FAULT, f"the first one gave a {first.kind}, the second a {second.kind}")
+    if (first.credential.expires_at is None) != (second.credential.expires_at is None):
+        return Finding(name, NOTE, "only one of two runs says when the credential expires")
+    return Finding(name, OK, f"a {second.kind} again")
+
+
+def _standard_output(runs: list[Attempt]) -> Finding:
+    name = "standard output"
+    for run in runs:
+        output = run.output
+        for text, place in ((output.before, "before"), (output.after, "after")):
+            if text:
+                return Finding(name, FAULT, f"{quoted(text, output.secrets)} {place} the document: a client refuses it")
+    if not any(run.credential for run in runs):
+        return Finding(name, NOTE, "not judged: there was no credential in it")
+    return Finding(name, OK, "one document and nothing else")
+
+
+def _standard_error(runs: list[Attempt]) -> Finding:
+    """Without a person nobody reads it, and a controller's log fills with it."""
+    name = "standard error"
+    for run in runs:
+        said = run.trial.errors.decode("utf-8", "replace")
+        if any(secret in said for secret in run.output.secrets if len(secret) >= SHORTEST_LEAK):
+            return Finding(name, FAULT, "the token or key is printed there, and so comes into logs")
+    for run in runs:
+        said = run.trial.errors.decode("utf-8", "replace")
+        if said.strip() and run.credential is not None:
+            asks = said.rstrip(" ") and not said.endswith("\n")
+            what = "what looks like a prompt" if asks else "text"
+            return Finding(name, NOTE, f"{what}, though no person is there: {quoted(said, run.output.secrets)}")
+    return Finding(name, OK, "silent when all is well")
+
+
+def _expiry(good: Attempt) -> list[Finding]:
+    name = "expiry"
+    assert good.credential is not None  # noqa: S101  the caller looked
+    expires_at = good.credential.expires_at
+    if expires_at is None:
+        return [Finding(name, NOTE, "none given: a client keeps the credential for as long as it runs, or until a 401")]
+    life = expires_at - good.at
+    if life > LONG_SECONDS:
+        return [Finding(name, NOTE, f"in {life / 3600:.0f} hours: a credential that leaks is of use for that long")]
+    if life < SHORT_SECONDS:
+        return [Finding(name, NOTE, f"in {life:.0f} s: the plugin will run for nearly every request")]
+    return [Finding(name, OK, f"in {life / 60:.0f} minutes")]
+
+
+def _certificate(attempts: list[Attempt]) -> list[Finding]:
+    for attempt in attempts:
+        credential = attempt.credential
+        if credential is not None and credential.identity is not None:
+            ends = rfc3339.format(credential.identity.not_after)
+            if credential.expires_at is not None and credential.identity.not_after < credential.expires_at:
+                return [Finding("certificate", NOTE, f"fits its key, but ends at {ends}, before the stated expiry")]
+            return [Finding("certificate", OK, f"fits its key, valid until {ends}")]
+    return []
+
+
+def _processes(runs: list[Attempt]) -> Finding:
+    name = "processes"
+    if any(run.trial.kept_open for run in runs):
+        return Finding(name, FAULT, "one is left behind and holds standard output: a client refuses the credential")
+    left = sorted({leftover.name for run in runs if run.credential is not None for leftover in run.trial.left_behind})
+    if left:
+        names = ", ".join("".join(c if c.isprintable() else "?" for c in process) for process in left[:5])
+        return Finding(name, NOTE, f"left behind: {names}")
+    return Finding(name, OK, "none left behind")
+
+
+def _speed(fastest: float) -> Finding:
+    reason = f"{fastest * 1000:.0f} ms in the fastest run"
+    if fastest > SLOW_SECONDS:
+        return Finding("speed", NOTE, f"{reason}: kubectl waits for it on every call")
+    return Finding("speed", OK, reason)

@@ -1,0 +1,73 @@
+"""What a plugin printed: the document in it, and the rest shown in a way that gives no secret away."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubeauthn._core import execwire
+
+LONGEST_WORD = 24
+"""A longer one may be a token or a line of a key."""
+LONGEST_QUOTE = 120
+_TRIES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Standard output, taken apart. `document` is all of it where no document could be found in it."""
+
+    document: bytes = field(repr=False)
+    before: str = field(default="", repr=False)
+    after: str = field(default="", repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def only_the_document(self) -> bool:
+        return not self.before and not self.after
+
+
+def take_apart(printed: bytes) -> Output:
+    """Find the ExecCredential in what was printed, though other text may stand around it."""
+    try:
+        return Output(printed, secrets=_secrets(json.loads(printed)))
+    except (ValueError, RecursionError):
+        pass
+    text = printed.decode("utf-8", "replace")
+    decoder = json.JSONDecoder()
+    start = -1
+    for _ in range(_TRIES):
+        start = text.find("{", start + 1)
+        if start < 0:
+            break
+        try:
+            document, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(document, dict) and document.get("kind") == execwire.KIND:
+            return Output(
+                text[start:end].encode(), text[:start].strip(), text[end:].strip(), secrets=_secrets(document)
+            )
+    return Output(printed)
+
+
+def quoted(text: str, secrets: tuple[str, ...]) -> str:
+    """The first line that says something, short, in quotes, and without anything that is or may be a secret."""
+    if "{" in text or "-----BEGIN" in text:
+        return f"{len(text)} characters that are not shown: they may hold a secret"
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    for secret in secrets:
+        line = line.replace(secret, "…")
+    words = (word if len(word) <= LONGEST_WORD else f"<{len(word)} characters>" for word in line.split())
+    short = " ".join(words)
+    short = "".join(letter if letter.isprintable() else "?" for letter in short)
+    return f'"{short[:LONGEST_QUOTE]}…"' if len(short) > LONGEST_QUOTE else f'"{short}"'
+
+
+def _secrets(document: Any) -> tuple[str, ...]:
+    status = document.get("status") if isinstance(document, dict) else None
+    if not isinstance(status, dict):
+        return ()
+    values = (status.get(name) for name in ("token", "clientKeyData"))
+    return tuple(value for value in values if isinstance(value, str) and value)
