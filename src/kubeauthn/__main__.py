@@ -1,0 +1,9 @@
+"""`python -m kubeauthn`."""
+
+from __future__ import annotations
+
+import sys
+
+from kubeauthn.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,73 @@
+"""What is only found out by doing it: running the plugin, asking the server. Both only when asked for."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from kubeauthn._core.kubeconfig.model import Target
+from kubeauthn._core.policy import PluginPolicy
+from kubeauthn._io.kuberc import read_policy
+from kubeauthn.cli.diagnosis.findings import Findings
+from kubeauthn.cli.text import time_left
+from kubeauthn.cli.world import World
+from kubeauthn.client.exec_source import ExecOptions
+from kubeauthn.client.sources import CredentialSource, source_for
+from kubeauthn.errors import KubeauthnError, RequestRefused
+
+PLUGIN = "plugin run"
+SERVER = "server"
+
+
+def open_source(target: Target, seconds: float | None, findings: Findings) -> CredentialSource | None:
+    """The source that a client would use: the plugin run and the requests share one credential."""
+    try:
+        policy: PluginPolicy = read_policy()
+        return source_for(target.user, target.cluster, ExecOptions(policy=policy, seconds=seconds))
+    except KubeauthnError as error:
+        findings.failed(PLUGIN, "credential", str(error), error.hint or "")
+        return None
+
+
+def run_plugin(source: CredentialSource, findings: Findings, world: World) -> None:
+    started = time.monotonic()
+    try:
+        credential = source.get()
+    except KubeauthnError as error:
+        findings.failed(PLUGIN, "credential", str(error), error.hint or "")
+        return
+    took = time.monotonic() - started
+    parts = [f"a token of {len(credential.token.reveal())} characters"] if credential.token else []
+    parts += ["a client certificate"] if credential.identity else []
+    now = world.clock()
+    ends = "kept until the process ends" if credential.expires_at is None else time_left(credential.expires_at, now)
+    findings.ok(PLUGIN, "credential", f"{' and '.join(parts)}, {ends}; took {took:.1f} s")
+
+
+def ask_server(target: Target, source: CredentialSource, findings: Findings, world: World) -> None:
+    """One GET /version, and who we are."""
+    from kubeauthn.cli.request import connection, refusal
+    from kubeauthn.cli.whoami import ask
+    from kubeauthn.client.access import Access
+
+    access = Access(target.cluster, source, user=target.user, target=target)
+    try:
+        with connection(access, world) as api:
+            response = api.get("/version")
+            if not response.is_success:
+                raise refusal(response, response.content)
+            findings.ok(SERVER, "version", _version(response.content))
+            user = ask(api)
+            groups = f", groups {' '.join(user['groups'])}" if user["groups"] else ""
+            findings.ok(SERVER, "you are", f"{user['username']}{groups}")
+    except RequestRefused as error:
+        findings.fault(SERVER, "answer", str(error))
+    except KubeauthnError as error:
+        findings.failed(SERVER, "answer", str(error), error.hint or "")
+
+
+def _version(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["gitVersion"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return "it answers, but not with a version"

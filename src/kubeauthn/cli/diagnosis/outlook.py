@@ -1,0 +1,53 @@
+"""What would happen on a request, in a sentence or two."""
+
+from __future__ import annotations
+
+from kubeauthn._core.kubeconfig.model import Target
+from kubeauthn.cli import kind
+from kubeauthn.cli.diagnosis.findings import FAULT, Findings
+from kubeauthn.cli.redaction import redacted_url
+from kubeauthn.client.exec_source import ExecOptions
+from kubeauthn.client.sources import source_for
+from kubeauthn.errors import CredentialError
+
+_UNREPLACEABLE = (kind.TOKEN, kind.BASIC, kind.CERTIFICATE)
+
+
+def outlook(target: Target | None, findings: Findings) -> str:
+    if target is None:
+        return "nothing would be sent: the kubeconfig does not say where to, or as whom"
+    faulty = {
+        section: [finding.name for finding in findings.all if finding.mark == FAULT and finding.section == section]
+        for section in ("cluster", "user", "plugin")
+    }
+    if faulty["cluster"]:
+        return f"nothing would be sent: the server cannot be verified ({faulty['cluster'][0]})"
+    server = target.cluster.server
+    goes = f"to {server}" + (f" through {redacted_url(target.cluster.proxy_url)}" if target.cluster.proxy_url else "")
+    wins = kind.kinds_present(target.user)[0]
+    if wins == kind.NONE:
+        return f"requests go {goes} without any credential."
+    if wins == kind.EXEC and target.user.exec is not None:
+        if faulty["plugin"]:
+            return f"nothing would be sent: the plugin cannot be run ({faulty['plugin'][0]})"
+        return (
+            f"{target.user.exec.command} is run once, and what it returns goes {goes} with every request "
+            "until it expires.\nA 401 makes it run once more; if it fails, nothing is sent."
+        )
+    if faulty["user"]:
+        if not _has_credential(target, wins):
+            return f"nothing would be sent: there is no credential ({faulty['user'][0]})"
+        return f"{kind.IN_WORDS[wins]} goes {goes}, where it is most likely refused ({faulty['user'][0]})."
+    final = "; a 401 is final, because there is no other" if wins in _UNREPLACEABLE else ""
+    return f"{kind.IN_WORDS[wins]} goes {goes} with every request{final}."
+
+
+def _has_credential(target: Target, wins: str) -> bool:
+    """Asked as a client would; only of what neither runs nor sends anything."""
+    try:
+        source = source_for(target.user, target.cluster, ExecOptions())
+        if wins == kind.TOKEN_FILE:
+            source.get()
+    except CredentialError:
+        return False
+    return True

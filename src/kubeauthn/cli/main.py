@@ -1,0 +1,132 @@
+"""`kubeauthn` and `kubectl-authn`: finds the command, loads its module and no other, and runs it.
+
+A command is a module with `HELP`, `add_arguments(parser)` and `run(arguments, world) -> int`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from kubeauthn import __version__
+from kubeauthn.cli import failure
+from kubeauthn.cli.text import aligned, escaped
+from kubeauthn.cli.world import World, real_world
+from kubeauthn.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS = {
+    "raw": ("raw", "one request with the kubeconfig's own credentials"),
+    "whoami": ("whoami", "who the server thinks you are"),
+    "credential": ("credential", "what the credential plugin returned, redacted unless you ask"),
+    "doctor": ("doctor", "the client side explained: files, context, user, plugin, policy, proxy, expiry"),
+    "plugin check": ("plugin_check", "runs a credential plugin as a client would, and reports"),
+    "demo": ("demo", "the whole thing end to end on this machine"),
+}
+"""Name, module and one line each: the list can be shown without loading any of them."""
+
+EXIT_CODES = """\
+exit codes:
+  0  yes
+  1  no: the server refused, or faults were found
+  2  the command line is wrong
+  4  the environment failed: a file, the network, a plugin"""
+
+
+def main(argv: Sequence[str] | None = None, world: World | None = None) -> int:
+    """The exit code. Without arguments: those of the process."""
+    world = world or real_world()
+    try:
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv), world)
+        world.stdout.flush()
+    except BrokenPipeError:
+        _stop_writing(world)
+        return failure.NOBODY_READS
+    except KeyboardInterrupt:
+        return failure.INTERRUPTED
+    except SystemExit as ending:  # argparse, after --help
+        return ending.code if isinstance(ending.code, int) else failure.YES
+    except Exception as error:
+        if isinstance(error, OSError):
+            _stop_writing(world)
+        return failure.report(error, world)
+    return code
+
+
+def _dispatch(words: list[str], world: World) -> int:
+    if not words:
+        world.stderr.write(overview(world.program))
+        return failure.USAGE
+    if words[0] in ("--help", "-h", "help"):
+        world.stdout.write(overview(world.program))
+        return failure.YES
+    if words[0] == "--version":
+        world.say(f"kubeauthn {__version__}")
+        return failure.YES
+    name, rest = _command(words, world)
+    return run_command(name, rest, world)
+
+
+def run_command(name: str, rest: list[str], world: World) -> int:
+    from kubeauthn.cli.arguments import CommandParser
+
+    module = import_module(f"kubeauthn.cli.{COMMANDS[name][0]}")
+    parser = CommandParser(world, name, description=module.__doc__.partition("\n\n")[0] if module.__doc__ else None)
+    module.add_arguments(parser)
+    code: int = module.run(parser.parse_args(rest), world)
+    return code
+
+
+def overview(program: str) -> str:
+    rows = [(f"  {name}", line) for name, (_, line) in COMMANDS.items()]
+    return "\n".join(
+        [
+            f"usage: {program} COMMAND …",
+            "",
+            "Kubernetes authentication: the client side, done as kubectl does it.",
+            "",
+            "commands:",
+            *aligned(rows),
+            "",
+            f"{program} COMMAND --help says more about one; --version says which this is",
+            "",
+            EXIT_CODES,
+            "",
+        ]
+    )
+
+
+def _command(words: list[str], world: World) -> tuple[str, list[str]]:
+    """The command's name, of one word or two, and what follows it."""
+    if words[0] in COMMANDS:
+        return words[0], words[1:]
+    if len(words) > 1 and f"{words[0]} {words[1]}" in COMMANDS:
+        return f"{words[0]} {words[1]}", words[2:]
+    if words[0].startswith("-"):
+        raise UsageError(f"a command comes first, not {escaped(words[0])}", hint=f"{world.program} --help lists them")
+    group = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
+    if group:
+        given = f"not {escaped(words[1])}" if len(words) > 1 else "and nothing came"
+        raise UsageError(f"{words[0]} is followed by one of: {', '.join(n.split(' ')[1] for n in group)}; {given}")
+    raise UsageError(f"there is no command {escaped(words[0])}", hint=_suggestion(words[0], world))
+
+
+def _suggestion(word: str, world: World) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:50], COMMANDS, n=1, cutoff=0.5)
+    if near:
+        return f"did you mean {world.program} {near[0]}?"
+    return f"{world.program} --help lists them"
+
+
+def _stop_writing(world: World) -> None:
+    """Python flushes standard output once more when it ends, and would complain about a closed pipe or a full disk."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), world.stdout.fileno())
+    except (OSError, ValueError):
+        return  # not a real stream: nothing will flush it

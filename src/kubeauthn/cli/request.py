@@ -1,0 +1,93 @@
+"""One request from the command line: opened, sent, and every way it can fail put into words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any
+
+import httpx2
+
+from kubeauthn._core import limits
+from kubeauthn.cli.log import show_warnings
+from kubeauthn.cli.text import escaped
+from kubeauthn.cli.world import World
+from kubeauthn.client.access import Access
+from kubeauthn.client.httpx2 import client
+from kubeauthn.errors import EnvironmentFailure, RequestRefused, UsageError
+
+ERROR_BODY_BYTES = 64 * 1024
+"""Of an error's body only the message is wanted."""
+
+
+@contextmanager
+def connection(access: Access, world: World, **options: Any) -> Iterator[httpx2.Client]:
+    """A client whose network errors are ours."""
+    show_warnings(world)
+    try:
+        with client(access=access, **options) as api:
+            yield api
+    except httpx2.InvalidURL as error:
+        raise UsageError(f"this is no path that can be requested: {error}") from None
+    except httpx2.TimeoutException:
+        raise EnvironmentFailure(f"no answer from {access.server} within {limits.HTTP_SECONDS:g} s") from None
+    except httpx2.RequestError as error:
+        raise unreachable(access, error) from None
+
+
+def unreachable(access: Access, error: httpx2.RequestError) -> EnvironmentFailure:
+    import ssl
+
+    through = " through its proxy" if access.cluster.proxy_url else ""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return EnvironmentFailure(
+                f"the certificate of {access.server} is not trusted: {cause.verify_message}",
+                hint="compare certificate-authority-data and tls-server-name of the cluster entry: kubeauthn doctor",
+            )
+        cause = cause.__cause__ or cause.__context__
+    return EnvironmentFailure(f"cannot reach {access.server}{through}: {str(error) or type(error).__name__}")
+
+
+def read_bounded_body(response: httpx2.Response, limit: int) -> bytes:
+    """The beginning of a streamed body."""
+    body = b""
+    for chunk in response.iter_bytes():
+        body += chunk
+        if len(body) > limit:
+            return body[:limit]
+    return body
+
+
+def refusal(response: httpx2.Response, body: bytes) -> RequestRefused:
+    """The error for an answer that is not a success, with what the server said about it."""
+    status = response.status_code
+    said = status_message(body)
+    if status == 401:
+        return RequestRefused(
+            f"the server does not know you (401{_and(said, 'Unauthorized')})",
+            status=status,
+            hint="kubeauthn doctor explains which credential is used and why",
+        )
+    if 300 <= status < 400:
+        place = escaped(response.headers.get("location", "nowhere"))
+        return RequestRefused(f"the server answered {status}, and redirects are not followed: {place}", status=status)
+    name = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "no known status"
+    return RequestRefused(f"the server answered {status} ({name}){_and(said, name)}", status=status)
+
+
+def status_message(body: bytes) -> str:
+    """`message` of a Kubernetes Status, or nothing."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    message = document.get("message") if isinstance(document, dict) else None
+    return message if isinstance(message, str) else ""
+
+
+def _and(said: str, known: str) -> str:
+    return f": {said}" if said and said.lower() != known.lower() else ""
