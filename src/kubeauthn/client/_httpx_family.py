@@ -1,0 +1,343 @@
+"""Transports and auth for httpx and httpx2: two libraries of one shape that refuse each other's objects.
+
+`family(httpx2)` makes the classes for the library it is given, so that the logic stands once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from functools import cache
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from kubeauthn._core.credential import ClientIdentity, Credential
+from kubeauthn.client._httpx_connections import Connections
+from kubeauthn.client.access import Access
+from kubeauthn.client.generations import Generations
+from kubeauthn.errors import MissingExtra, UsageError
+
+# The library is a parameter, so its types cannot be named here.
+Request = Any
+Response = Any
+
+SECONDS = 30.0
+"""Default time limit of each step of a request. A watch wants `timeout=None`."""
+
+REFUSAL_BYTES = 64 * 1024
+"""So much of a 401's body is read, to keep its connection, before the request is repeated."""
+
+# What decides whereto and as whom: the kubeconfig says it, and a second opinion would silently win or lose.
+DECIDED = ("transport", "mounts", "verify", "cert", "proxy", "trust_env")
+# What the client classes take and give on to a transport, if they make it themselves.
+FOR_TRANSPORT = ("http1", "http2", "limits")
+
+
+def client_and_transport_options(access: Access, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split what a caller gave for `Client` or `AsyncClient` of the library."""
+    refuse_decided(options)
+    transport = {name: options[name] for name in FOR_TRANSPORT if name in options}
+    rest = {name: value for name, value in options.items() if name not in transport}
+    return {"base_url": access.server, "timeout": SECONDS, "trust_env": False, **rest}, transport
+
+
+def refuse_decided(options: dict[str, Any], decided: tuple[str, ...] = DECIDED) -> None:
+    for name in decided:
+        if name in options:
+            raise UsageError(f"{name} cannot be given: the kubeconfig decides it")
+
+
+class Outgoing:
+    """The parts of sending that do no I/O, for the transports of both colours."""
+
+    def __init__(self, library: ModuleType, access: Access) -> None:
+        self._library = library
+        self._access = access
+        self._known_destinations: set[tuple[str, str, int | None]] = set()
+
+    def prepare(self, request: Request) -> bool:
+        """Check where it goes and add the fixed headers. True if it brings its own `Authorization`."""
+        url = request.url
+        destination = (url.scheme, url.host, url.port)
+        if destination not in self._known_destinations:
+            # A websocket is opened by a GET: wss is https, ws is http.
+            text = str(url)
+            self._access.check_destination("http" + text[2:] if text.startswith("ws") else text)
+            self._known_destinations.add(destination)
+        if self._access.headers:
+            fixed = {name.lower() for name, _ in self._access.headers}
+            kept = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in fixed]
+            request.headers = self._library.Headers([*kept, *self._access.headers])
+        return "authorization" in request.headers
+
+    def may_repeat(self, request: Request) -> bool:
+        """Idempotent, and its body is at hand rather than streamed away."""
+        return self._access.may_repeat(request.method) and isinstance(request.stream, self._library.ByteStream)
+
+
+@cache
+def family(library: ModuleType) -> SimpleNamespace:
+    """The classes `Auth`, `Transport` and `AsyncTransport` for this library."""
+
+    class ResponseStream(library.SyncByteStream):  # type: ignore[misc,name-defined]
+        """A response body that tells when its connection is free again."""
+
+        def __init__(self, inner: Any, connections: Connections) -> None:
+            self._inner = inner
+            self._connections = connections
+            self._open = True
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield from self._inner
+
+        def close(self) -> None:
+            if not self._open:
+                return
+            self._open = False
+            try:
+                self._inner.close()
+            finally:
+                if self._connections.retired:
+                    self._connections.close_idle()
+
+    class AsyncResponseStream(library.AsyncByteStream):  # type: ignore[misc,name-defined]
+        def __init__(self, inner: Any, connections: Connections) -> None:
+            self._inner = inner
+            self._connections = connections
+            self._open = True
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for chunk in self._inner:
+                yield chunk
+
+        async def aclose(self) -> None:
+            if not self._open:
+                return
+            self._open = False
+            try:
+                await self._inner.aclose()
+            finally:
+                if self._connections.retired:
+                    await self._connections.close_idle_async()
+
+    class Transport(library.BaseTransport):  # type: ignore[misc,name-defined]
+        """Sends requests with the credential of an `Access`; token, certificate or both."""
+
+        def __init__(self, access: Access, **options: Any) -> None:
+            self._access = access
+            self._outgoing = Outgoing(library, access)
+            self._generations = Generations(_maker(library, library.HTTPTransport, access, options))
+
+        def handle_request(self, request: Request) -> Response:
+            access = self._access
+            if self._outgoing.prepare(request):
+                return self._send_on(self._generations.bare_pool(), request)
+            credential = access.credential()
+            response = self._send(request, credential)
+            if response.status_code != 401:
+                access.accepted(credential)
+                return response
+            try:
+                renewed = access.renew(credential)
+                if renewed is None or not self._outgoing.may_repeat(request):
+                    return response
+                self._read_away(response)
+            except BaseException:
+                response.close()
+                raise
+            response = self._send(request, renewed)
+            access.answered(renewed, response.status_code)
+            return response
+
+        def close(self) -> None:
+            for connections in self._generations.drain():
+                connections.transport.close()
+
+        def _send(self, request: Request, credential: Credential) -> Response:
+            connections, retired = self._generations.pool_for(credential)
+            for old in retired:
+                old.retire()
+                old.close_idle()
+            if credential.authorization is None:
+                return self._send_on(connections, request)
+            # Taken off again, so that the token is not found in response.request by whoever logs it.
+            request.headers["Authorization"] = credential.authorization.reveal()
+            try:
+                return self._send_on(connections, request)
+            finally:
+                del request.headers["Authorization"]
+
+        def _send_on(self, connections: Connections, request: Request) -> Response:
+            connections.take()
+            try:
+                response = connections.transport.handle_request(request)
+            finally:
+                connections.taken()
+                if connections.retired:
+                    connections.close_idle()
+            response.stream = ResponseStream(response.stream, connections)
+            return response
+
+        def _read_away(self, response: Response) -> None:
+            with contextlib.suppress(library.HTTPError):
+                left = REFUSAL_BYTES
+                for chunk in response.stream:
+                    left -= len(chunk)
+                    if left < 0:
+                        break
+            response.close()
+
+    class AsyncTransport(library.AsyncBaseTransport):  # type: ignore[misc,name-defined]
+        """The same for an event loop."""
+
+        def __init__(self, access: Access, **options: Any) -> None:
+            self._access = access
+            self._outgoing = Outgoing(library, access)
+            self._generations = Generations(_maker(library, library.AsyncHTTPTransport, access, options))
+
+        async def handle_async_request(self, request: Request) -> Response:
+            access = self._access
+            if self._outgoing.prepare(request):
+                return await self._send_on(self._generations.bare_pool(), request)
+            credential = await access.credential_async()
+            response = await self._send(request, credential)
+            if response.status_code != 401:
+                access.accepted(credential)
+                return response
+            try:
+                renewed = await access.renew_async(credential)
+                if renewed is None or not self._outgoing.may_repeat(request):
+                    return response
+                await self._read_away(response)
+            except BaseException:
+                await response.aclose()
+                raise
+            response = await self._send(request, renewed)
+            access.answered(renewed, response.status_code)
+            return response
+
+        async def aclose(self) -> None:
+            for connections in self._generations.drain():
+                await connections.transport.aclose()
+
+        async def _send(self, request: Request, credential: Credential) -> Response:
+            connections, retired = self._generations.pool_for(credential)
+            for old in retired:
+                old.retire()
+            for old in retired:
+                await old.close_idle_async()
+            if credential.authorization is None:
+                return await self._send_on(connections, request)
+            request.headers["Authorization"] = credential.authorization.reveal()
+            try:
+                return await self._send_on(connections, request)
+            finally:
+                del request.headers["Authorization"]
+
+        async def _send_on(self, connections: Connections, request: Request) -> Response:
+            connections.take()
+            try:
+                response = await connections.transport.handle_async_request(request)
+            except BaseException:
+                connections.taken()
+                if connections.retired:
+                    await connections.close_idle_async()
+                raise
+            connections.taken()
+            response.stream = AsyncResponseStream(response.stream, connections)
+            if connections.retired:
+                try:
+                    await connections.close_idle_async()
+                except BaseException:  # cancelled, with a response that nobody will get
+                    await response.aclose()
+                    raise
+            return response
+
+        async def _read_away(self, response: Response) -> None:
+            with contextlib.suppress(library.HTTPError):
+                left = REFUSAL_BYTES
+                async for chunk in response.stream:
+                    left -= len(chunk)
+                    if left < 0:
+                        break
+            await response.aclose()
+
+    class Auth(library.Auth):  # type: ignore[misc,name-defined]
+        """The `Authorization` header for a client of one's own, whose transport stays as it is.
+
+        A credential that brings a certificate is refused here: the header alone would be only half of it.
+        """
+
+        def __init__(self, access: Access) -> None:
+            self._access = access
+            self._outgoing = Outgoing(library, access)
+
+        def sync_auth_flow(self, request: Request) -> Generator[Request, Response, None]:
+            access = self._access
+            if self._outgoing.prepare(request):
+                yield request
+                return
+            credential = access.credential()
+            response = yield _with_header(request, credential)
+            if response.status_code != 401:
+                access.accepted(credential)
+                return
+            renewed = access.renew(credential)
+            if renewed is not None and self._outgoing.may_repeat(request):
+                response = yield _with_header(request, renewed)
+                access.answered(renewed, response.status_code)
+
+        async def async_auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
+            access = self._access
+            if self._outgoing.prepare(request):
+                yield request
+                return
+            credential = await access.credential_async()
+            response = yield _with_header(request, credential)
+            if response.status_code != 401:
+                access.accepted(credential)
+                return
+            renewed = await access.renew_async(credential)
+            if renewed is not None and self._outgoing.may_repeat(request):
+                response = yield _with_header(request, renewed)
+                access.answered(renewed, response.status_code)
+
+    return SimpleNamespace(Auth=Auth, Transport=Transport, AsyncTransport=AsyncTransport)
+
+
+def _maker(
+    library: ModuleType, transport: Callable[..., Any], access: Access, options: dict[str, Any]
+) -> Callable[[ClientIdentity | None], Connections]:
+    """What makes the connections for a certificate."""
+    refuse_decided(options)
+
+    def make(identity: ClientIdentity | None) -> Connections:
+        context, proxy = access.tls_context(identity), _proxy(library, access)
+        try:
+            # trust_env off: the proxy in effect is already known and is the only one to use.
+            return Connections(transport(verify=context, proxy=proxy, trust_env=False, **options))
+        except ImportError:
+            if not access.cluster.proxy_url.lower().startswith("socks"):
+                raise
+            raise MissingExtra("socksio", "socks") from None
+
+    return make
+
+
+def _proxy(library: ModuleType, access: Access) -> Any:
+    url = access.cluster.proxy_url
+    if not url:
+        return None
+    context = access.proxy_tls_context() if url.lower().startswith("https:") else None
+    return library.Proxy(url, ssl_context=context)
+
+
+def _with_header(request: Request, credential: Credential) -> Request:
+    if credential.identity is not None:
+        raise UsageError(
+            "the credential brings a client certificate, which Auth alone cannot show",
+            hint="use client(…) or Transport(…) of the same module",
+        )
+    if credential.authorization is not None:
+        request.headers["Authorization"] = credential.authorization.reveal()
+    return request
