@@ -20,6 +20,7 @@ from kubeauthn.errors import MissingExtra, UsageError
 # The library is a parameter, so its types cannot be named here.
 Request = Any
 Response = Any
+RawHeaders = list[tuple[bytes, bytes]]
 
 SECONDS = 30.0
 """Default time limit of each step of a request. A watch wants `timeout=None`."""
@@ -47,32 +48,60 @@ def refuse_decided(options: dict[str, Any], decided: tuple[str, ...] = DECIDED) 
             raise UsageError(f"{name} cannot be given: the kubeconfig decides it")
 
 
+class Carried:
+    """What a library transport reads of a request, with the credential on it.
+
+    The caller's own request is not touched: whoever logs `response.request` finds no token there.
+    """
+
+    __slots__ = ("extensions", "method", "raw", "stream", "url")
+
+    def __init__(self, request: Request, raw: RawHeaders) -> None:
+        self.method = request.method
+        self.url = request.url
+        self.stream = request.stream
+        self.extensions = request.extensions
+        self.raw = raw
+
+    @property
+    def headers(self) -> Carried:
+        """The transports read `headers.raw` and nothing else of the headers."""
+        return self
+
+
 class Outgoing:
     """The parts of sending that do no I/O, for the transports of both colours."""
 
     def __init__(self, library: ModuleType, access: Access) -> None:
         self._library = library
         self._access = access
-        self._known_destinations: set[tuple[str, str, int | None]] = set()
+        self._fixed: RawHeaders = [(name.encode(), value.encode()) for name, value in access.headers]
+        self._fixed_names = {name.lower() for name, _ in self._fixed}
+        self._known_destinations: set[tuple[bytes, bytes, int | None]] = set()
 
-    def prepare(self, request: Request) -> bool:
-        """Check where it goes and add the fixed headers. True if it brings its own `Authorization`."""
+    def prepare(self, request: Request) -> tuple[RawHeaders, bool]:
+        """Check where it goes. Its headers with the fixed ones, and whether it brings its own `Authorization`."""
         url = request.url
-        destination = (url.scheme, url.host, url.port)
+        destination = (url.raw_scheme, url.raw_host, url.port)
         if destination not in self._known_destinations:
             # A websocket is opened by a GET: wss is https, ws is http.
             text = str(url)
             self._access.check_destination("http" + text[2:] if text.startswith("ws") else text)
             self._known_destinations.add(destination)
-        if self._access.headers:
-            fixed = {name.lower() for name, _ in self._access.headers}
-            kept = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in fixed]
-            request.headers = self._library.Headers([*kept, *self._access.headers])
-        return "authorization" in request.headers
+        raw: RawHeaders = request.headers.raw
+        if self._fixed:
+            raw = [header for header in raw if header[0].lower() not in self._fixed_names] + self._fixed
+        return raw, "authorization" in request.headers
 
     def may_repeat(self, request: Request) -> bool:
         """Idempotent, and its body is at hand rather than streamed away."""
         return self._access.may_repeat(request.method) and isinstance(request.stream, self._library.ByteStream)
+
+
+def with_credential(raw: RawHeaders, credential: Credential) -> RawHeaders:
+    if credential.authorization is None:
+        return raw
+    return [*raw, (b"Authorization", credential.authorization.reveal().encode("ascii"))]
 
 
 @cache
@@ -130,10 +159,11 @@ def family(library: ModuleType) -> SimpleNamespace:
 
         def handle_request(self, request: Request) -> Response:
             access = self._access
-            if self._outgoing.prepare(request):
-                return self._send_on(self._generations.bare_pool(), request)
+            raw, brings_its_own = self._outgoing.prepare(request)
+            if brings_its_own:
+                return self._send_on(self._generations.bare_pool(), Carried(request, raw))
             credential = access.credential()
-            response = self._send(request, credential)
+            response = self._send(request, raw, credential)
             if response.status_code != 401:
                 access.accepted(credential)
                 return response
@@ -145,7 +175,7 @@ def family(library: ModuleType) -> SimpleNamespace:
             except BaseException:
                 response.close()
                 raise
-            response = self._send(request, renewed)
+            response = self._send(request, raw, renewed)
             access.answered(renewed, response.status_code)
             return response
 
@@ -153,21 +183,14 @@ def family(library: ModuleType) -> SimpleNamespace:
             for connections in self._generations.drain():
                 connections.transport.close()
 
-        def _send(self, request: Request, credential: Credential) -> Response:
+        def _send(self, request: Request, raw: RawHeaders, credential: Credential) -> Response:
             connections, retired = self._generations.pool_for(credential)
             for old in retired:
                 old.retire()
                 old.close_idle()
-            if credential.authorization is None:
-                return self._send_on(connections, request)
-            # Taken off again, so that the token is not found in response.request by whoever logs it.
-            request.headers["Authorization"] = credential.authorization.reveal()
-            try:
-                return self._send_on(connections, request)
-            finally:
-                del request.headers["Authorization"]
+            return self._send_on(connections, Carried(request, with_credential(raw, credential)))
 
-        def _send_on(self, connections: Connections, request: Request) -> Response:
+        def _send_on(self, connections: Connections, request: Carried) -> Response:
             connections.take()
             try:
                 response = connections.transport.handle_request(request)
@@ -197,10 +220,11 @@ def family(library: ModuleType) -> SimpleNamespace:
 
         async def handle_async_request(self, request: Request) -> Response:
             access = self._access
-            if self._outgoing.prepare(request):
-                return await self._send_on(self._generations.bare_pool(), request)
+            raw, brings_its_own = self._outgoing.prepare(request)
+            if brings_its_own:
+                return await self._send_on(self._generations.bare_pool(), Carried(request, raw))
             credential = await access.credential_async()
-            response = await self._send(request, credential)
+            response = await self._send(request, raw, credential)
             if response.status_code != 401:
                 access.accepted(credential)
                 return response
@@ -212,7 +236,7 @@ def family(library: ModuleType) -> SimpleNamespace:
             except BaseException:
                 await response.aclose()
                 raise
-            response = await self._send(request, renewed)
+            response = await self._send(request, raw, renewed)
             access.answered(renewed, response.status_code)
             return response
 
@@ -220,21 +244,15 @@ def family(library: ModuleType) -> SimpleNamespace:
             for connections in self._generations.drain():
                 await connections.transport.aclose()
 
-        async def _send(self, request: Request, credential: Credential) -> Response:
+        async def _send(self, request: Request, raw: RawHeaders, credential: Credential) -> Response:
             connections, retired = self._generations.pool_for(credential)
             for old in retired:
                 old.retire()
             for old in retired:
                 await old.close_idle_async()
-            if credential.authorization is None:
-                return await self._send_on(connections, request)
-            request.headers["Authorization"] = credential.authorization.reveal()
-            try:
-                return await self._send_on(connections, request)
-            finally:
-                del request.headers["Authorization"]
+            return await self._send_on(connections, Carried(request, with_credential(raw, credential)))
 
-        async def _send_on(self, connections: Connections, request: Request) -> Response:
+        async def _send_on(self, connections: Connections, request: Carried) -> Response:
             connections.take()
             try:
                 response = await connections.transport.handle_async_request(request)
@@ -274,7 +292,7 @@ def family(library: ModuleType) -> SimpleNamespace:
 
         def sync_auth_flow(self, request: Request) -> Generator[Request, Response, None]:
             access = self._access
-            if self._outgoing.prepare(request):
+            if self._prepared(request):
                 yield request
                 return
             credential = access.credential()
@@ -289,7 +307,7 @@ def family(library: ModuleType) -> SimpleNamespace:
 
         async def async_auth_flow(self, request: Request) -> AsyncGenerator[Request, Response]:
             access = self._access
-            if self._outgoing.prepare(request):
+            if self._prepared(request):
                 yield request
                 return
             credential = await access.credential_async()
@@ -301,6 +319,11 @@ def family(library: ModuleType) -> SimpleNamespace:
             if renewed is not None and self._outgoing.may_repeat(request):
                 response = yield _with_header(request, renewed)
                 access.answered(renewed, response.status_code)
+
+        def _prepared(self, request: Request) -> bool:
+            raw, brings_its_own = self._outgoing.prepare(request)
+            request.headers = library.Headers(raw)
+            return brings_its_own
 
     return SimpleNamespace(Auth=Auth, Transport=Transport, AsyncTransport=AsyncTransport)
 

@@ -76,6 +76,7 @@ class Access:
         if cluster.disable_compression:
             self.headers.append(("Accept-Encoding", "identity"))
         self._origin = _origin(self.server)
+        self._beginning = "/".join(self.server.split("/", 3)[:3]) + "/"
 
     def credential(self) -> Credential:
         return self.source.get()
@@ -133,6 +134,9 @@ class Access:
 
     def check_destination(self, url: str) -> None:
         """Credentials go to their own server only: a redirect or an absolute URL elsewhere is refused."""
+        # The whole authority and the slash after it: nothing that begins like this leads elsewhere.
+        if url.startswith(self._beginning):
+            return
         if _origin(url) != self._origin:
             raise UsageError(f"this client carries credentials for {self.server} and sends nothing to {_shown(url)}")
 

@@ -82,6 +82,7 @@ def test_other_servers_get_nothing(
         with pytest.raises(UsageError, match=f"carries credentials for {server.url} and sends nothing to {elsewhere}"):
             api.get(elsewhere + "/x", timeout=SECONDS)
     assert asked == []
+    assert plugin.runs == 0
 
 
 @pytest.mark.parametrize("follow", ["requests follows", "urllib3 follows"])
