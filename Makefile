@@ -97,8 +97,8 @@ newest-python: setup ## unit and integration tests on the newest Python that is 
 
 ifdef BENCH
 .PHONY: bench bench-smoke
-bench: setup ## benchmarks, as ratios
-	$(PY) -m bench
+bench: setup ## benchmarks, as ratios (QUICK=1 for a short run)
+	$(PY) -m bench $(if $(QUICK),--quick)
 
 bench-smoke: setup
 	$(PY) -m bench --quick
