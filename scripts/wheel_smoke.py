@@ -21,6 +21,7 @@ ADAPTERS_AND_EXTRAS = {
     "lightkube": "lightkube",
     "kr8s": "kr8s",
     "kopf": "kopf",
+    "prometheus": "prometheus",
 }
 
 

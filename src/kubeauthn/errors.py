@@ -62,6 +62,10 @@ class MissingExtra(EnvironmentFailure):
         self.package = package
         self.extra = extra
 
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
+        # An error that another process cannot read leaves a pool of processes waiting for ever.
+        return type(self), (self.package, self.extra)
+
 
 class KubeconfigError(KubeauthnError):
     """A kubeconfig is not right. `faults` lists all that was found, each with its place."""
@@ -118,7 +122,7 @@ class PluginReplyError(CredentialError):
 class CredentialWaiting(CredentialError):
     """An attempt failed a moment ago; the next one is not due yet. `retry_after` is in seconds."""
 
-    def __init__(self, message: str, *, retry_after: float) -> None:
+    def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
 
@@ -130,6 +134,6 @@ class ExecInfoError(KubeauthnError):
 class RequestRefused(KubeauthnError):
     """The server answered 401 or 403."""
 
-    def __init__(self, message: str, *, status: int, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, status: int = 0, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.status = status

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from kubeauthn._core import execwire, limits
 from kubeauthn._core.credential import Credential
 from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig
 from kubeauthn._core.policy import PluginPolicy
+from kubeauthn._io.process import run_plugin
 from kubeauthn.client import metrics
 from kubeauthn.client.exec_source import ExecOptions, ExecPlugin
 from kubeauthn.errors import (
@@ -31,6 +34,7 @@ from kubeauthn.errors import (
     PluginTimeout,
 )
 from kubeauthn.testing.clock import FakeClock
+from kubeauthn.testing.pki import CertificateAuthority
 from kubeauthn.testing.plugins import PluginDirectory, ScriptedPlugin
 
 CLUSTER = Cluster(server="https://127.0.0.1:6443", tls_server_name="api", config='{"audience":"x"}')
@@ -331,6 +335,36 @@ def test_every_failure_is_a_credential_error(scripted: ScriptedPlugin) -> None:
         assert issubclass(raised, CredentialError)
 
 
+FORKS_DURING_A_RUN = """
+import os, sys, threading, time
+from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig
+from kubeauthn.client.exec_source import ExecPlugin
+command, begun = sys.argv[1:]
+config = ExecConfig(command, "client.authentication.k8s.io/v1", interactive_mode="Never")
+plugin = ExecPlugin(config, Cluster(server="https://127.0.0.1"))
+runner = threading.Thread(target=lambda: print(plugin.make_credential()))
+runner.start()
+deadline = time.monotonic() + 10
+while not os.path.exists(begun) and time.monotonic() < deadline:
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+os.waitpid(child, 0)
+runner.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_ends_does_not_end_its_parents_plugin(directory: PluginDirectory, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    slow = directory.script("slow", f"touch {begun}\nsleep 1\necho '{TOKEN_REPLY}'\n")
+    ended = subprocess.run(
+        [sys.executable, "-c", FORKS_DURING_A_RUN, slow, begun], capture_output=True, text=True, timeout=30
+    )
+    assert ended.stdout == "Credential(token, authorization, expires_at=None)\n", ended.stderr
+
+
 # -- what the metrics are told --------------------------------------------------------------------
 
 
@@ -375,13 +409,54 @@ def test_calls_are_counted_by_outcome(scripted: ScriptedPlugin, heard: Heard, di
     scripted.hang()
     with pytest.raises(PluginTimeout):
         run(scripted.path, seconds=0.2)
+    scripted.fail(-signal.SIGKILL)
+    with pytest.raises(PluginFailed):
+        run(scripted.path)
+    scripted.raw(b"x" * (limits.PLUGIN_REPLY_BYTES + 1))
+    with pytest.raises(PluginReplyError):
+        run(scripted.path)
     assert heard.calls == [
         (0, "no_error"),
         (3, "plugin_execution_error"),
         (1, "plugin_not_found_error"),
         (1, "plugin_execution_error"),
+        (-1, "plugin_execution_error"),
+        (1, "client_internal_error"),
     ]
-    assert heard.policy == ["allowed", "allowed", "allowed", "denied", "allowed"]
+    assert heard.policy == ["allowed", "allowed", "allowed", "denied", "allowed", "allowed", "allowed"]
+
+
+def test_certificates_are_told_by_their_end_and_by_their_age_at_rotation(
+    scripted: ScriptedPlugin, heard: Heard
+) -> None:
+    authority = CertificateAuthority()
+    clock = FakeClock()
+    start = datetime.fromtimestamp(clock(), UTC)
+    first = authority.issue_client("jane", not_before=start, not_after=start + timedelta(hours=4))
+    second = authority.issue_client("jane", not_before=start, not_after=start + timedelta(hours=8))
+    plugin = ExecPlugin(entry(scripted.path), CLUSTER, ExecOptions(), clock=clock, is_terminal=lambda: False)
+
+    scripted.reply(certificate=first)
+    plugin.make_credential()
+    assert heard.expiry[-1] == first.not_after.timestamp()
+    clock.advance(3600)
+    scripted.reply(certificate=first, token="new")  # the same one again is no rotation
+    plugin.make_credential()
+    assert heard.ages == []
+    scripted.fail(1)  # nor is a failed run
+    with pytest.raises(PluginFailed):
+        plugin.make_credential()
+    assert (heard.ages, heard.expiry[-1]) == ([], first.not_after.timestamp())
+
+    scripted.reply(certificate=second)
+    plugin.make_credential()
+    assert heard.ages == [3600]
+    assert heard.expiry[-1] == second.not_after.timestamp()
+    clock.advance(1800)
+    scripted.reply(token="only-a-token")
+    plugin.make_credential()
+    assert heard.ages == [3600, 5400]
+    assert heard.expiry[-1] != second.not_after.timestamp()  # it is no more among those that count
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -395,3 +470,21 @@ def test_no_descriptor_is_left_behind(scripted: ScriptedPlugin, directory: Plugi
         with pytest.raises(PluginTimeout):
             run(scripted.path, seconds=0.1)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_plugin_that_may_not_be_ended_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sudo` makes it another user's: the system then refuses to end it."""
+    pids: list[int] = []
+
+    def refused(group: int, _: int) -> None:
+        pids.append(group)
+        raise PermissionError("operation not permitted")
+
+    started = time.monotonic()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "killpg", refused)
+        with pytest.raises(PluginTimeout):
+            run_plugin("/bin/sleep", ["sleep", "20"], {}, interactive=False, seconds=0.2)
+    took = time.monotonic() - started
+    os.killpg(pids[0], signal.SIGKILL)
+    assert took < 5

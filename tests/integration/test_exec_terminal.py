@@ -25,18 +25,18 @@ test "$password" = hunter2 || exit 6
 echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}'
 """
 
-PROGRAM = """\
+PROGRAM = f"""\
 import sys
 from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig
 from kubeauthn.client.exec_source import ExecOptions, ExecPlugin
-config = ExecConfig(sys.argv[1], {version!r}, interactive_mode=sys.argv[2])
+config = ExecConfig(sys.argv[1], {execwire.V1!r}, interactive_mode=sys.argv[2])
 options = ExecOptions(seconds=float(sys.argv[3]), stdin_taken=sys.argv[4] if len(sys.argv) > 4 else None)
 try:
     ExecPlugin(config, Cluster(server="https://127.0.0.1"), options).make_credential()
     print("got it")
 except Exception as error:
     print(type(error).__name__, error)
-""".format(version=execwire.V1)
+"""
 
 
 class Terminal:

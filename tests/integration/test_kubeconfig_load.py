@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -301,3 +303,24 @@ def test_kubectl_reads_the_same_scalars(tmp_path):
     different = {text: (mine, other) for text, mine, other in zip(SCALARS, ours, theirs, strict=True) if mine != other}
     assert different == {}
     assert [type(value) is bool for value in ours] == [type(value) is bool for value in theirs]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "clusters:\n" + "".join(f"  k{index}: {{x: 1, x: 2}}\n" for index in range(3000)),
+        "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
+        "clusters: [{name: c, cluster: {server: 'https://h.test'}}]\nusers:\n- name: u\n  user:\n    exec:\n"
+        "      apiVersion: client.authentication.k8s.io/v1\n      interactiveMode: Never\n      command: x\n"
+        "      env:\n" + "      - {name: ''}\n" * 3000,
+    ],
+    ids=["keys given twice", "variables without a name"],
+)
+def test_thousands_of_faults_do_not_take_minutes(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    started = time.monotonic()
+    with pytest.raises(KubeconfigError) as caught:
+        shell.resolve(shell.load(path))
+    assert len(caught.value.faults) >= 3000
+    assert time.monotonic() - started < 10

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import base64
+import socket
+import ssl
+import threading
 import time
+from contextlib import suppress
 
 import pytest
 
+from kubeauthn._core import limits
 from kubeauthn._core.kubeconfig.model import AuthProvider
+from kubeauthn._io.http import get_json, post_form
 from kubeauthn.client.oidc_source import OidcProvider, shared_oidc_source
-from kubeauthn.errors import AuthProviderError, CredentialWaiting
+from kubeauthn.errors import AuthProviderError, CredentialWaiting, EnvironmentFailure
 from kubeauthn.testing.issuer import Issuer
 
 
@@ -122,3 +128,46 @@ def test_secrets_are_not_sent_over_plain_http_to_elsewhere() -> None:
 
 def test_the_entry_does_not_print_its_secrets() -> None:
     assert "SECRET" not in repr(AuthProvider("oidc", (("client-secret", "SECRET"),)))
+
+
+def test_what_could_not_be_sent_is_not_found_in_what_the_error_carries() -> None:
+    with Issuer() as issuer:
+        context = issuer.ca.client_context()
+    with pytest.raises(EnvironmentFailure, match="cannot be reached") as caught:
+        post_form(f"{issuer.url}/token", context, {"refresh_token": "SECRET"})
+    assert caught.value.__context__ is None
+
+
+def test_an_answer_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HTTP_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                for _ in range(100):
+                    connection.sendall(b" ")
+                    time.sleep(0.1)
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        started = time.monotonic()
+        with pytest.raises(EnvironmentFailure, match=r"did not end its answer within 0\.5 s"):
+            get_json(f"http://127.0.0.1:{listener.getsockname()[1]}", ssl.create_default_context())
+        assert time.monotonic() - started < 5
+        dripping.join()
+
+
+def test_an_address_that_is_none_is_an_error_of_ours() -> None:
+    config = {"idp-issuer-url": "https://[", "client-id": "kubernetes", "refresh-token": "SECRET"}
+    with pytest.raises(AuthProviderError, match="is not a URL"):
+        OidcProvider(AuthProvider("oidc", tuple(config.items()))).make_credential()
+
+
+def test_an_id_token_whose_end_is_no_date_is_not_used() -> None:
+    claims = base64.urlsafe_b64encode(b'{"exp": 9e11}').decode().rstrip("=")
+    config = {"idp-issuer-url": "https://x.test", "client-id": "kubernetes", "id-token": f"e30.{claims}.sig"}
+    with pytest.raises(AuthProviderError, match="no valid id-token"):
+        OidcProvider(AuthProvider("oidc", tuple(config.items()))).make_credential()

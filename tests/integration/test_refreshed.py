@@ -243,6 +243,21 @@ def test_an_interrupt_is_the_callers_own() -> None:
         source.get()
 
 
+def test_a_thread_that_is_already_making_it_is_told_so_instead_of_waiting_for_itself() -> None:
+    """A signal handler that sends a request while a plugin runs."""
+    inner: list[str] = []
+
+    def asks_again() -> Credential:
+        with pytest.raises(CredentialError) as caught:
+            source.get()
+        inner.append(str(caught.value))
+        return Credential(token=Secret("t"))
+
+    source = RefreshedSource(asks_again)
+    assert source.get().token
+    assert inner == ["this thread is already getting the credential"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_forked_during_a_run_is_not_stuck() -> None:
     release = threading.Event()

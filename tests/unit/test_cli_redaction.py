@@ -22,6 +22,10 @@ from kubeauthn.cli.redaction import HIDDEN, redacted_arguments, redacted_url
         (["--x=0123456789abcdef0123456789abcdef"], [f"--x={HIDDEN}"]),
         (["https://jane:pa55@host/path"], [f"https://{HIDDEN}@host/path"]),
         (["--proxy=http://jane:pa55@host"], [f"--proxy=http://{HIDDEN}@host"]),
+        (["--header", "Authorization: Bearer abc"], ["--header", HIDDEN]),
+        (["-c", 'echo {"token":"abc"}'], ["-c", HIDDEN]),
+        (["https://host/path?code=abc"], [f"https://host/path?{HIDDEN}"]),
+        (["--url=https://host/path?code=abc"], [f"--url=https://host/path?{HIDDEN}"]),
         # what must stay readable, or the doctor explains nothing
         (["eks", "get-token", "--cluster-name", "prod"], ["eks", "get-token", "--cluster-name", "prod"]),
         (["oidc-login", "get-token"], ["oidc-login", "get-token"]),

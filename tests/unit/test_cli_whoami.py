@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import httpx2
 import pytest
@@ -70,3 +71,18 @@ def test_nonsense_is_not_a_user(body: object):
     api, _ = server((201, body))
     with pytest.raises(EnvironmentFailure, match="no SelfSubjectReview"):
         ask(api)
+
+
+def test_an_answer_without_end_is_not_read_to_its_end():
+    given = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal given
+        while given < 64 << 20:
+            given += 1 << 20
+            yield b" " * (1 << 20)
+
+    transport = httpx2.MockTransport(lambda request: httpx2.Response(200, content=endless()))
+    with pytest.raises(EnvironmentFailure, match="no SelfSubjectReview"):
+        ask(httpx2.Client(transport=transport, base_url="https://server.test"))
+    assert given <= 4 << 20

@@ -188,6 +188,25 @@ def test_unknown_fields_are_ignored() -> None:
     assert execwire.decode_reply(reply({"token": "t", "later": {"a": 1}}), execwire.V1, NOW).token
 
 
+@pytest.mark.parametrize("kind", ["", None])
+def test_a_missing_kind_is_filled_in_as_kubernetes_does(kind: str | None) -> None:
+    assert execwire.decode_reply(reply({"token": "t"}, kind=kind), execwire.V1, NOW).token
+
+
+def test_yaml_is_read_as_kubernetes_reads_it() -> None:
+    text = f"""\
+# made by hand
+apiVersion: {execwire.V1}
+kind: ExecCredential
+status:
+  token: t0ken
+  expirationTimestamp: 2023-11-14T22:14:20Z
+"""
+    credential = execwire.decode_reply(text.encode(), execwire.V1, NOW)
+    assert credential.token is not None
+    assert (credential.token.reveal(), credential.expires_at) == ("t0ken", NOW + 60)
+
+
 def expired(days: int) -> dict[str, str]:
     from datetime import UTC, datetime, timedelta
 
@@ -208,7 +227,15 @@ BAD_REPLIES = {
     "not an object": (b'["SECRET"]', "not a JSON object"),
     "nested too deep": (b"[" * 200_000, "nested too deep"),
     "another kind": (reply({"token": "SECRET"}, kind="TokenReview"), "expected kind ExecCredential, got TokenReview"),
-    "no kind": (reply({"token": "SECRET"}, kind=None), "expected kind ExecCredential, got none"),
+    "no version": (
+        b'{"kind": "ExecCredential", "status": {"token": "SECRET"}}',
+        "exec plugin is configured to use API version client.authentication.k8s.io/v1, plugin returned version none",
+    ),
+    "text that is no YAML mapping": (b"SECRET\n", "not a JSON document"),
+    "YAML after other text": (b"Logging in...\nkind: ExecCredential\nSECRET\n", "not a JSON document"),
+    "YAML with a key given twice": (b"status: {token: SECRET}\nstatus: {token: SECRET}\n", "not a JSON document"),
+    "YAML with a tag": (b"!!python/object/apply:os.system [SECRET]\n", "not a JSON document"),
+    "JSON that only YAML would take": (b'{"status": {"token": SECRET}}', "not a JSON document"),
     "mismatched api version": (
         reply({"token": "SECRET"}, version=execwire.V1BETA1),
         "exec plugin is configured to use API version client.authentication.k8s.io/v1, "
@@ -221,6 +248,10 @@ BAD_REPLIES = {
     "token that is a number": (reply({"token": 12345}), "status.token must be a string"),
     "token with a newline": (reply({"token": "SECRET\r\nX-Evil: 1"}), "no header may carry"),
     "token outside ASCII": (reply({"token": "SECRET\u2028"}), "no header may carry"),
+    "half a character": (
+        reply({"clientCertificateData": "SECRET\ud800", "clientKeyData": "SECRET"}),
+        "status.clientCertificateData is not Unicode text",
+    ),
     "certificate but no key": (
         reply({"clientCertificateData": LEAF.certificate_pem.decode()}),
         "exec plugin returned only certificate or key, not both",
@@ -261,6 +292,11 @@ def test_bad_reply(name: str) -> None:
     assert text in str(caught.value)
     assert "SECRET" not in str(caught.value)
     assert caught.value.__cause__ is None, "the parser's own error may quote what it read"
+    # A decoding error holds, in an attribute, all that was read; `from None` hides it from print only.
+    context = caught.value.__context__
+    while context is not None:
+        assert not isinstance(context, json.JSONDecodeError | UnicodeError)
+        context = context.__context__
 
 
 def test_encrypted_key_is_an_error_and_not_a_prompt() -> None:

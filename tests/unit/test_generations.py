@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import signal
+
+import pytest
+
 from kubeauthn._core.credential import ClientIdentity, Credential
 from kubeauthn._secret import Secret
 from kubeauthn.client.generations import Generations
@@ -51,3 +56,20 @@ def test_requests_with_their_own_authorization_show_no_certificate_and_outlive_r
     generations.pool_for(Credential(identity=identity("b")))
     assert generations.bare_pool() is bare
     assert len(generations.drain()) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_makes_connections_of_its_own_and_is_not_stuck() -> None:
+    """Two processes on one TLS connection would spoil it, and encrypt with the same key and nonce."""
+    generations = new()
+    credential = Credential(identity=identity("a"))
+    pool, _ = generations.pool_for(credential)
+    bare = generations.bare_pool()
+    with generations._lock:  # the worst moment: some thread holds the lock
+        child = os.fork()
+        if child == 0:
+            signal.alarm(5)
+            own, retired = generations.pool_for(credential)
+            os._exit(0 if own is not pool and retired == [] and generations.bare_pool() is not bare else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert generations.pool_for(credential) == (pool, [])

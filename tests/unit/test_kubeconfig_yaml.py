@@ -141,6 +141,11 @@ def test_alias_bomb(step):
         parse("\n".join(lines))
 
 
+def test_alias_bomb_of_one_long_text():
+    with pytest.raises(YamlSyntaxError, match="aliases stand for more"):
+        parse(f"text: &t {'x' * 1_000_000}\nall: [{', '.join(['*t'] * 1000)}]")
+
+
 def test_alias_bomb_of_merges():
     keys = ", ".join(f"k{index}: 1" for index in range(1000))
     with pytest.raises(YamlSyntaxError, match="aliases stand for more"):

@@ -15,6 +15,19 @@ DOCUMENT = json.dumps({"apiVersion": execwire.V1, "kind": "ExecCredential", "sta
 def test_one_document():
     output = take_apart(f"\n {DOCUMENT}\n".encode())
     assert output.only_the_document
+    assert (output.secrets, output.oddity) == (("SECRET-TOKEN",), "")
+
+
+@pytest.mark.parametrize(
+    ("printed", "oddity"),
+    [
+        (f"apiVersion: {execwire.V1}\nstatus: {{token: SECRET-TOKEN}}\n", "it is YAML, not JSON"),
+        (json.dumps({"apiVersion": execwire.V1, "status": {"token": "SECRET-TOKEN"}}), "it does not say its kind"),
+    ],
+)
+def test_what_kubectl_takes_all_the_same(printed: str, oddity: str):
+    output = take_apart(printed.encode())
+    assert (output.document.decode(), output.oddity) == (printed, oddity)
     assert output.secrets == ("SECRET-TOKEN",)
 
 

@@ -11,6 +11,9 @@ ON_PATH = {
     "/opt/aws": "/opt/aws",
     "./aws": "./aws",
     "/opt/../opt/aws": "/opt/aws",
+    # Both are there, and are other files than the text says.
+    "/link/../opt/aws": "/link/../opt/aws",
+    "/link/../bin/aws": "/link/../bin/aws",
 }
 
 
@@ -29,6 +32,9 @@ def decide(mode: str, allowlist: tuple[str, ...] | None, command: str) -> str | 
         ("Allowlist", ("aws",), "/usr/bin/aws", "/usr/bin/aws"),
         ("Allowlist", ("/opt/aws",), "/opt/../opt/aws", "/opt/aws"),
         ("Allowlist", ("missing",), "missing", None),
+        # Behind a link `..` leads elsewhere than the text says: what runs is the path that was checked.
+        ("Allowlist", ("/opt/aws",), "/link/../opt/aws", "/opt/aws"),
+        ("Allowlist", ("aws",), "./aws", "/usr/bin/aws"),
     ],
 )
 def test_allowed(mode: str, allowlist: tuple[str, ...] | None, command: str, path: str | None) -> None:
@@ -49,6 +55,7 @@ def test_allowed(mode: str, allowlist: tuple[str, ...] | None, command: str, pat
         ("Allowlist", ("aws",), "/opt/aws", 'plugin path "/opt/aws" is not permitted'),
         ("Allowlist", ("/opt/aws",), "aws", 'plugin path "/usr/bin/aws" is not permitted'),
         ("Allowlist", ("aws",), "missing", 'plugin path "missing" cannot be resolved'),
+        ("Allowlist", ("/bin/aws",), "/link/../bin/aws", 'plugin path "/link/../bin/aws" cannot be resolved'),
         # A policy that is itself wrong never allows.
         ("Allowlist", (), "aws", "invalid plugin policy"),
         ("Allowlist", None, "aws", "invalid plugin policy"),

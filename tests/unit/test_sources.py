@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -165,3 +167,28 @@ def test_a_file_that_holds_no_token(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(StaticCredentialError):
         TokenFileSource(str(path), fallback=Secret("")).get()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # said since Python 3.12
+def test_a_child_forked_while_the_file_is_read_is_not_stuck(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("one")
+    source = TokenFileSource(str(path), fallback=Secret(""))
+    with source._lock:  # the worst moment: some thread holds the lock
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(5)  # one that is stuck ends by this
+            try:
+                os._exit(0 if token_of(source) == "one" else 1)
+            finally:
+                os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_file_that_is_not_text_is_not_quoted_by_what_the_error_carries(tmp_path: Path) -> None:
+    (tmp_path / "token").write_bytes(b"SECRET\xff")
+    with pytest.raises(StaticCredentialError, match="holds no usable token") as caught:
+        TokenFileSource(str(tmp_path / "token"), fallback=Secret("")).get()
+    assert caught.value.__context__ is None

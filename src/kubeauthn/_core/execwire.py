@@ -120,9 +120,9 @@ def encode_reply(
 
 def decode_reply(data: bytes, api_version: str, now: float) -> Credential:
     """What a plugin printed, checked in Kubernetes' order and with its texts. Never quotes the reply: it is secret."""
-    document = _reply_document(data)
+    document = reply_document(data)
     kind, version = document.get("kind"), document.get("apiVersion")
-    if kind != KIND:
+    if kind not in (None, "", KIND):  # Kubernetes' decoder fills in a kind that is missing
         raise PluginReplyError(f"decoding stdout: expected kind {KIND}, got {_shown(kind)}")
     if version != api_version:
         raise PluginReplyError(
@@ -167,22 +167,36 @@ def _encode_cluster(cluster: Cluster) -> dict[str, Any]:
     return fields
 
 
-def _reply_document(data: bytes) -> dict[str, Any]:
+def reply_document(data: bytes) -> dict[str, Any]:
+    """JSON, or YAML where it does not begin with a brace: that is how Kubernetes' decoder tells them apart."""
     if not data.strip():
         raise PluginReplyError("decoding stdout: the plugin printed nothing")
+    document, problem = None, "not a JSON object"
     try:
         document = json.loads(data)
     except UnicodeDecodeError:
-        raise PluginReplyError("decoding stdout: not UTF-8 text") from None
+        problem = "not UTF-8 text"
     except RecursionError:
-        raise PluginReplyError("decoding stdout: nested too deep") from None
+        problem = "nested too deep"
     except ValueError as error:
+        document = None if data.lstrip().startswith(b"{") else _yaml_mapping(data)
         # Only the place: the parser's own text could grow to quote what it read.
         place = f"line {getattr(error, 'lineno', 1)}, column {getattr(error, 'colno', 1)}"
-        raise PluginReplyError(f"decoding stdout: not a JSON document ({place})") from None
-    if not isinstance(document, dict):
-        raise PluginReplyError("decoding stdout: not a JSON object")
-    return document
+        problem = f"not a JSON document ({place})"
+    if isinstance(document, dict):
+        return document
+    # Out here the parser's error, which holds the whole reply, is not the context of ours.
+    raise PluginReplyError(f"decoding stdout: {problem}")
+
+
+def _yaml_mapping(data: bytes) -> dict[str, Any] | None:
+    from kubeauthn._core.yaml_document import YamlSyntaxError, parse
+
+    try:
+        document = parse(data.decode())
+    except (YamlSyntaxError, UnicodeDecodeError):
+        return None
+    return document.value if isinstance(document.value, dict) and not document.faults else None
 
 
 def _text(status: dict[str, Any], name: str) -> str:
@@ -191,6 +205,9 @@ def _text(status: dict[str, Any], name: str) -> str:
         return ""
     if not isinstance(value, str):
         raise PluginReplyError(f"decoding stdout: status.{name} must be a string")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        # JSON can spell half a character. Encoding it would fail later, with an error that holds the whole text.
+        raise PluginReplyError(f"decoding stdout: status.{name} is not Unicode text")
     return value
 
 

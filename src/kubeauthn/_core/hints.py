@@ -19,7 +19,17 @@ class HintLimit:
     def allow(self, hint: str, now: float) -> str | None:
         if not hint:
             return None
-        if self._since is None or now - self._since > _HOUR:
+        if self._since is None or now - self._since >= _HOUR:
             self._since, self._count = now, 0
         self._count += 1
-        return hint if self._count <= limits.INSTALL_HINTS_PER_HOUR else None
+        return _visible(hint) if self._count <= limits.INSTALL_HINTS_PER_HOUR else None
+
+
+def _visible(text: str) -> str:
+    """Kubernetes' rule: what a terminal would obey is spelled out. A hint stands in tracebacks as it is."""
+    from unicodedata import category
+
+    return "".join(
+        character if character in "\t\n\v\f\r" or category(character)[0] in "LMNPSZ" else f"U+{ord(character):04X}"
+        for character in text
+    )

@@ -6,6 +6,9 @@ import json
 from base64 import urlsafe_b64decode
 from typing import Any
 
+_YEAR_10000 = 253402300800.0
+"""What comes later cannot be written as a date."""
+
 
 def untrusted_claims(token: str) -> dict[str, Any] | None:
     """The payload of a compact JWT, or None if it is none."""
@@ -25,4 +28,4 @@ def untrusted_expiry(token: str) -> float | None:
     expiry = (untrusted_claims(token) or {}).get("exp")
     if isinstance(expiry, bool) or not isinstance(expiry, int | float):
         return None
-    return float(expiry) if 0 <= expiry < 1e12 else None
+    return float(expiry) if 0 <= expiry < _YEAR_10000 else None

@@ -62,12 +62,14 @@ def permitted_path(policy: PluginPolicy, command: str, lookup: Lookup) -> str | 
         raise PluginDenied(f"invalid plugin policy: {policy.faults()[0]}")
     if policy.mode == DENY_ALL:
         raise PluginDenied(f'plugin "{command}" not allowed: policy set to "{DENY_ALL}"', hint=_where(policy))
-    resolved = lookup(command)
     if policy.mode != ALLOWLIST:
-        return resolved
+        return lookup(command)
 
     allowed = policy.allowlist or ()
-    if posixpath.normpath(command) in allowed:
+    cleaned = posixpath.normpath(command)
+    # Behind a symbolic link `..` leads elsewhere than the text says: so the text that was checked is what is looked up.
+    resolved = lookup(cleaned)
+    if cleaned in allowed and (resolved is not None or cleaned == command):
         return resolved
     if resolved is None:
         raise PluginDenied(

@@ -25,6 +25,8 @@ DEPTH = 64
 
 ALIASED_NODES = 200_000
 """How many nodes all aliases of a file together may stand for: the bound on "billion laughs"."""
+_NODE_CHARACTERS = 64
+"""A longer scalar counts as several nodes: a few aliases of a huge one are a bomb as well."""
 
 _MERGE = object()
 _CONSTANTS: dict[str, object] = {
@@ -288,7 +290,7 @@ class _Anchors:
         elif type(value) is list:
             parts = value
         else:
-            return 1
+            return 1 + len(value) // _NODE_CHARACTERS if type(value) is str else 1
         return 1 + sum(self._sizes.get(id(part)) or self._size(part) for part in parts)
 
 

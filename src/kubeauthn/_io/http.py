@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
@@ -26,21 +27,23 @@ def post_form(url: str, context: ssl.SSLContext, fields: Mapping[str, str]) -> d
 def _exchange(method: str, url: str, context: ssl.SSLContext, fields: Mapping[str, str] | None) -> dict[str, Any]:
     """The JSON object of a 200 answer. Messages name the place, never the fields or the body: both hold secrets."""
     place = _checked_place(url)
+    failure = ""
     try:
         with (
-            httpx2.Client(verify=context, timeout=limits.HTTP_SECONDS) as client,
+            # Not compressed: a small piece of the body must not become a large one.
+            httpx2.Client(
+                verify=context, timeout=limits.HTTP_SECONDS, headers={"Accept-Encoding": "identity"}
+            ) as client,
             client.stream(method, url, data=fields) as response,
         ):
-            body = bytearray()
-            for chunk in response.iter_bytes():
-                body += chunk
-                if len(body) > limits.HTTP_DOCUMENT_BYTES:
-                    raise EnvironmentFailure(f"{place} answered more than {limits.HTTP_DOCUMENT_BYTES} bytes")
-            status = response.status_code
+            status, body = response.status_code, _bounded_body(response, place)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise EnvironmentFailure(f"{place} cannot be reached: {type(error).__name__}: {error}") from None
+        failure = f"{place} cannot be reached: {type(error).__name__}: {error}"
+    if failure:
+        # Out here the error is not its context: that one holds the request, and the request holds the fields.
+        raise EnvironmentFailure(failure)
     try:
-        document = json.loads(bytes(body))
+        document = json.loads(body)
     except (ValueError, RecursionError):
         document = None
     if status != 200:
@@ -52,8 +55,24 @@ def _exchange(method: str, url: str, context: ssl.SSLContext, fields: Mapping[st
     return document
 
 
+def _bounded_body(response: httpx2.Response, place: str) -> bytes:
+    """The client's time limit is for each piece; a body of many small ones has the same limit for all of them."""
+    deadline = time.monotonic() + limits.HTTP_SECONDS
+    body = bytearray()
+    for chunk in response.iter_raw():
+        body += chunk
+        if len(body) > limits.HTTP_DOCUMENT_BYTES:
+            raise EnvironmentFailure(f"{place} answered more than {limits.HTTP_DOCUMENT_BYTES} bytes")
+        if time.monotonic() > deadline:
+            raise EnvironmentFailure(f"{place} did not end its answer within {limits.HTTP_SECONDS:g} s")
+    return bytes(body)
+
+
 def _checked_place(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise EnvironmentFailure("an address of the identity provider is not a URL") from None
     if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(parts.hostname or "")):
         raise EnvironmentFailure(f"{parts.scheme}://{parts.hostname} is not https: secrets are not sent there")
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -90,19 +90,18 @@ def resolve(
 
 def _located(error: KubeconfigError) -> list[Fault]:
     """The faults with their lines. The files are read a second time: only somebody with faults pays for that."""
-    faults = [fault for fault in error.faults if isinstance(fault, Fault)]
-    located: list[Fault] = []
-    texts: dict[str, str | Problem] = {}
-    for fault in faults:
-        path = fault.origin.path
-        if path is None or not fault.path:
-            located.append(fault)
-            continue
-        if path not in texts:
-            texts[path] = read_text_or_problem(path, limits.KUBECONFIG_BYTES)
-        text = texts[path]
-        # A file that is gone since: the fault stands, its line is not known.
-        located += [fault] if isinstance(text, Problem) else with_lines([fault], text)
+    located = [fault for fault in error.faults if isinstance(fault, Fault)]
+    in_file: dict[str, list[int]] = {}
+    for index, fault in enumerate(located):
+        if fault.origin.path is not None and fault.path:
+            in_file.setdefault(fault.origin.path, []).append(index)
+    for path, indices in in_file.items():
+        text = read_text_or_problem(path, limits.KUBECONFIG_BYTES)
+        if isinstance(text, Problem):
+            continue  # gone since: the faults stand, their lines are not known
+        # All of a file at once: there may be thousands, and each reading of a large file takes its time.
+        for index, fault in zip(indices, with_lines([located[index] for index in indices], text), strict=True):
+            located[index] = fault
     return located
 
 

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from kubeauthn._core import limits
 from kubeauthn.errors import EnvironmentFailure, PluginFailed, PluginReplyError, PluginTimeout
@@ -23,6 +24,9 @@ _TICK_SECONDS = 0.1
 _CHUNK = 65536
 
 _running: set[subprocess.Popen[bytes]] = set()
+if hasattr(os, "register_at_fork"):
+    # They are the parent's: a child that ends must not end them.
+    os.register_at_fork(after_in_child=_running.clear)
 
 
 def run_plugin(
@@ -40,33 +44,40 @@ def run_plugin(
     """
     if os.name != "posix":
         raise EnvironmentFailure("credential plugins cannot be run on this platform yet", hint="see docs/platforms.md")
-    with subprocess.Popen(
+    # Not in a `with` statement: that waits for its end, and one that became root, as sudo does, is not ours to end.
+    process = subprocess.Popen(
         list(argv),
         executable=path,
         env=dict(environment),
         stdin=None if interactive else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=not interactive,
-    ) as process:
-        _running.add(process)
-        try:
-            output = _read_all(process, argv[0], None if interactive else seconds)
-        except BaseException:
-            _end(process)
-            raise
-        finally:
-            _running.discard(process)
+    )
+    _running.add(process)
+    try:
+        output = _read_all(process, argv[0], None if interactive else seconds)
+    except BaseException:
+        _end(process)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(limits.PLUGIN_EXIT_GRACE_SECONDS)
+        raise
+    finally:
+        _running.discard(process)
     return process.returncode, output
 
 
 def _read_all(process: subprocess.Popen[bytes], name: str, seconds: float | None) -> bytes:
     assert process.stdout is not None  # noqa: S101  stdout=PIPE says so
+    with process.stdout as stdout:
+        return _read_until_closed(process, stdout.fileno(), name, seconds)
+
+
+def _read_until_closed(process: subprocess.Popen[bytes], descriptor: int, name: str, seconds: float | None) -> bytes:
     started = time.monotonic()
     deadline = started + seconds if seconds is not None else None
     gone_at: float | None = None
     chunks: list[bytes] = []
     size = 0
-    descriptor = process.stdout.fileno()
     poller = select.poll()
     poller.register(descriptor, select.POLLIN | select.POLLHUP)
 
@@ -118,6 +129,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         # The plugin itself is gone and reaped; what it left in its group is not.
         if process.pid != os.getpgrp():
             _end_group(process.pid)
+    except PermissionError:
+        pass  # it has become another user's, as sudo does
 
 
 def _end_group(group: int) -> None:

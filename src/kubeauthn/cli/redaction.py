@@ -32,7 +32,7 @@ def redacted_arguments(arguments: Sequence[str]) -> list[str]:
             hide_next = False
             continue
         name, equals, value = argument.partition("=")
-        if equals:
+        if equals and "://" not in name:
             shown.append(f"{name}={HIDDEN if is_secret_name(name) and value else redacted_value(value)}")
         else:
             shown.append(redacted_value(argument) if not is_option else argument)
@@ -47,18 +47,21 @@ def is_secret_name(name: str) -> bool:
 
 
 def redacted_value(value: str) -> str:
+    if any(character.isspace() for character in value):
+        return HIDDEN  # a header, or a script: whatever it says, it may say a secret
     if "://" in value:
         return redacted_url(value)
     return HIDDEN if value.startswith(_SECRET_PREFIXES) or _is_opaque(value) else value
 
 
 def redacted_url(url: str) -> str:
-    """Without the user and password."""
+    """Without the user and password, and without what is asked for."""
     scheme, separator, rest = url.partition("://")
+    rest, question, _ = rest.partition("?")
     authority, slash, path = rest.partition("/")
     if "@" in authority:
         authority = f"{HIDDEN}@{authority.rpartition('@')[2]}"
-    return f"{scheme}{separator}{authority}{slash}{path}"
+    return f"{scheme}{separator}{authority}{slash}{path}{question}{HIDDEN if question else ''}"
 
 
 def _is_opaque(value: str) -> bool:

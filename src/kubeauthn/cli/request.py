@@ -52,6 +52,12 @@ def unreachable(access: Access, error: httpx2.RequestError) -> EnvironmentFailur
     return EnvironmentFailure(f"cannot reach {access.server}{through}: {str(error) or type(error).__name__}")
 
 
+def exchange(api: httpx2.Client, method: str, path: str, **options: Any) -> tuple[httpx2.Response, bytes]:
+    """One request for a small document: the answer, and its body as far as it is of a document's size."""
+    with api.stream(method, path, **options) as response:
+        return response, read_bounded_body(response, limits.HTTP_DOCUMENT_BYTES)
+
+
 def read_bounded_body(response: httpx2.Response, limit: int) -> bytes:
     """The beginning of a streamed body."""
     body = b""

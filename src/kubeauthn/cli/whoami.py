@@ -51,15 +51,15 @@ def run(arguments: Namespace, world: World) -> int:
 
 def ask(api: httpx2.Client) -> dict[str, Any]:
     """The server's answer: username, uid, groups and extra. `RequestRefused` if it does not say."""
-    from kubeauthn.cli.request import refusal
+    from kubeauthn.cli.request import exchange, refusal
 
     for version in VERSIONS:
         review = {"apiVersion": f"{GROUP}/{version}", "kind": "SelfSubjectReview"}
-        response = api.post(f"/apis/{GROUP}/{version}/selfsubjectreviews", json=review)
+        response, body = exchange(api, "POST", f"/apis/{GROUP}/{version}/selfsubjectreviews", json=review)
         if response.is_success:
-            return _user(response.content)
+            return _user(body)
         if response.status_code != 404:
-            raise refusal(response, response.content)
+            raise refusal(response, body)
     raise RequestRefused(
         "the server has no SelfSubjectReview: it is older than Kubernetes 1.26, or it is turned off", status=404
     )

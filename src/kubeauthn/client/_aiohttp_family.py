@@ -24,10 +24,12 @@ try:
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.client_reqrep import ConnectionKey
     from aiohttp.connector import Connection
+    from multidict import CIMultiDict, CIMultiDictProxy
 except ImportError:  # not there, or older than client middlewares
     raise MissingExtra("aiohttp 3.12 or newer", "aiohttp") from None
 
 _PROXY_SCHEMES: Final = ("http", "https")
+_NO_HEADERS: Final = CIMultiDictProxy[str](CIMultiDict())
 _PLAIN_SCHEMES: Final = {"wss": "https", "ws": "http"}
 
 
@@ -131,7 +133,7 @@ class Authentication:
         self._prepare(request)
         if hdrs.AUTHORIZATION in request.headers:
             request.connections = self._generations.bare_pool()
-            return await handler(request)
+            return await _handle(request, handler)
         credential = await access.credential_async()
         response = await self._send(request, handler, credential)
         if response.status != 401:
@@ -174,11 +176,11 @@ class Authentication:
         for old in retired:
             old.retire()
         if credential.authorization is None:
-            return await handler(request)
+            return await _handle(request, handler)
         # Taken off again, so that the token is not found in response.request_info, which errors print.
         request.headers[hdrs.AUTHORIZATION] = credential.authorization.reveal()
         try:
-            return await handler(request)
+            return await _handle(request, handler)
         finally:
             request.headers.popall(hdrs.AUTHORIZATION, None)
 
@@ -186,6 +188,19 @@ class Authentication:
         """Idempotent, and its body is at hand rather than streamed away."""
         allowed = self.access.retry_unauthorized if self._repeat_any else self.access.may_repeat(request.method)
         return allowed and (not request.body or isinstance(request.body, aiohttp.BytesPayload))
+
+
+async def _handle(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    try:
+        return await handler(request)
+    except aiohttp.ClientHttpProxyError as error:
+        # It prints the request that the proxy refused: the proxy's address and headers, and in both the password.
+        asked = error.request_info
+        error.request_info = asked._replace(
+            url=asked.url.with_user(None), real_url=asked.real_url.with_user(None), headers=_NO_HEADERS
+        )
+        error.args = (error.request_info, error.history)
+        raise
 
 
 def session_options(access: Access, authentication: Authentication | None = None) -> dict[str, Any]:

@@ -118,7 +118,7 @@ class ExecPlugin:
             count(1, metrics.CLIENT_INTERNAL_ERROR)
             raise
         if code != 0:
-            count(code, metrics.PLUGIN_EXECUTION_ERROR)
+            count(max(code, -1), metrics.PLUGIN_EXECUTION_ERROR)  # -1 for every signal, as Kubernetes counts them
             ending = f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}"
             raise PluginFailed(f"exec: executable {name} {ending}", exit_code=code)
         count(0, metrics.NO_ERROR)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kubeauthn._core.credential import ClientIdentity, Credential
 
 Pool = TypeVar("Pool")
+
+_all: weakref.WeakSet[Generations[Any]] = weakref.WeakSet()
 
 
 class Generations(Generic[Pool]):
@@ -27,6 +31,7 @@ class Generations(Generic[Pool]):
         self._newest: Credential | None = None
         self._settled: tuple[Credential, Pool] | None = None
         """The newest credential with its pool, while there is no other pool: then there is nothing to decide."""
+        _all.add(self)
 
     def pool_for(self, credential: Credential) -> tuple[Pool, list[Pool]]:
         """The pool for this credential, and those that are of no more use."""
@@ -63,3 +68,18 @@ class Generations(Generic[Pool]):
                 pools.append(self._bare)
             self._pools, self._bare, self._newest, self._settled = {}, None, None, None
             return pools
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self._pools, self._bare, self._newest, self._settled = {}, None, None, None
+
+
+def _after_fork_in_child() -> None:
+    # The connections are the parent's. Two processes on one TLS connection would spoil it for each other, and
+    # encrypt different requests with the same key and nonce.
+    for generations in list(_all):
+        generations._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -62,6 +62,10 @@ async def load_kube_config(
     if left:
         raise UsageError(f"load_kube_config has no option {sorted(left)[0]!r}")
     configuration = client.Configuration() if client_configuration is None else client_configuration
+    # What one that is used again still holds is for another server, or for another user.
+    configuration.api_key, configuration.api_key_prefix = {}, {}
+    configuration.username = configuration.password = None
+    configuration.refresh_api_key_hook = None
     configure(configuration, access)
     if client_configuration is None:
         client.Configuration.set_default(configuration)

@@ -6,6 +6,7 @@ The port is four methods; nobody listens until `install` is called.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 
@@ -78,3 +79,12 @@ def _tell_earliest_expiry() -> None:
     with _expiries_lock:
         earliest = min(_expiries.values(), default=None)
     _listener.certificate_expires(earliest)
+
+
+def _after_fork_in_child() -> None:
+    global _expiries_lock
+    _expiries_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

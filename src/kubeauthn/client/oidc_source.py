@@ -5,6 +5,7 @@ The kubeconfig is never rewritten. A rotated refresh token therefore lives as lo
 
 from __future__ import annotations
 
+import os
 import ssl
 import threading
 import time
@@ -68,7 +69,7 @@ class OidcProvider:
             discovery = get_json(self._issuer.rstrip("/") + "/.well-known/openid-configuration", context)
             endpoint = discovery.get("token_endpoint")
             if not isinstance(endpoint, str) or not endpoint:
-                raise AuthProviderError(f"the discovery document of {self._issuer} names no token_endpoint")
+                raise AuthProviderError("oidc: the discovery document names no token_endpoint")
             reply = post_form(endpoint, context, self._refresh_form())
         except EnvironmentFailure as error:
             raise AuthProviderError(f"oidc: {error}", hint=error.hint) from None
@@ -127,3 +128,12 @@ def shared_oidc_source(entry: AuthProvider) -> RefreshedSource:
         if source is None:
             source = _shared[entry] = RefreshedSource(OidcProvider(entry).make_credential)
         return source
+
+
+def _after_fork_in_child() -> None:
+    global _shared_lock
+    _shared_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -31,6 +31,8 @@ class RefreshedSource:
         self._state = RefreshState()
         self._lock = threading.Lock()
         self._under_way: Attempt | None = None
+        self._maker: int | None = None
+        """The thread that carries out what is under way."""
         _all.add(self)
 
     def get(self) -> Credential:
@@ -70,6 +72,9 @@ class RefreshedSource:
         """A credential if there is one by now; else the attempt to wait for, and whether it is the caller's to make."""
         with self._lock:
             if self._under_way is not None:
+                if self._maker == threading.get_ident():
+                    # A signal handler, or the plugin's own making, asks again: waiting would be for ever.
+                    raise CredentialError("this thread is already getting the credential")
                 return None, self._under_way, False
             now = self._clock()
             attempt = Attempt()
@@ -81,28 +86,29 @@ class RefreshedSource:
             return None, attempt, True
 
     def _carry_out(self, attempt: Attempt) -> None:
+        self._maker = threading.get_ident()
         try:
             credential = self._make()
         except Exception as error:
             with self._lock:
                 self._state.failed(str(error), self._clock())
-                self._under_way = None
+                self._under_way = self._maker = None
             attempt.fail(error)
             return
         except BaseException:
             # An interrupt is this caller's own; the others learn that nothing came of it.
             with self._lock:
-                self._under_way = None
+                self._under_way = self._maker = None
             attempt.fail(CredentialError("getting the credential was interrupted"))
             raise
         with self._lock:
             self._state.made(credential)
-            self._under_way = None
+            self._under_way = self._maker = None
         attempt.succeed(credential)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
-        self._under_way = None
+        self._under_way = self._maker = None
 
 
 def _after_fork_in_child() -> None:

@@ -4,7 +4,8 @@
     with kube.session(context="prod") as api:
         api.get("/api/v1/namespaces").json()
 
-For a session of your own: `own.mount(access.server, Adapter(access))`.
+For a session of your own: `own.mount(access.server, Adapter(access))` and `own.trust_env = False`,
+else an entry of ~/.netrc for that host is taken for an `Authorization` of yours, and wins.
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from base64 import b64encode
 
 from kubeauthn._core import limits
@@ -62,6 +64,9 @@ class FixedSource:
         """It was not in doubt."""
 
 
+_token_files: weakref.WeakSet[TokenFileSource] = weakref.WeakSet()
+
+
 class TokenFileSource:
     """A token that somebody else keeps fresh in a file (a pod's service account): read again every minute.
 
@@ -79,6 +84,7 @@ class TokenFileSource:
         self._lock = threading.Lock()
         self._current: Credential | None = None
         self._read_again_at = 0.0
+        _token_files.add(self)
 
     def get(self) -> Credential:
         credential = self._current
@@ -115,13 +121,26 @@ class TokenFileSource:
 
     def _read(self) -> Secret:
         try:
-            token = read_bounded(self._path, limits.CREDENTIAL_FILE_BYTES).decode().strip()
-        except (EnvironmentFailure, UnicodeDecodeError) as error:
-            detail = error if isinstance(error, EnvironmentFailure) else "not UTF-8 text"
-            raise StaticCredentialError(f"tokenFile {self._path}: {detail}") from None
+            # Replaced, what is not text is refused below; an error of decoding would carry the token along.
+            token = read_bounded(self._path, limits.CREDENTIAL_FILE_BYTES).decode(errors="replace").strip()
+        except EnvironmentFailure as error:
+            raise StaticCredentialError(f"tokenFile {self._path}: {error}") from None
         if not token or not fits_in_a_header(token):
             raise StaticCredentialError(f"tokenFile {self._path} holds no usable token")
         return Secret(token)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+
+
+def _after_fork_in_child() -> None:
+    # The thread that held a lock does not exist in the child.
+    for source in list(_token_files):
+        source._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def source_for(user: User, cluster: Cluster, options: ExecOptions) -> CredentialSource:

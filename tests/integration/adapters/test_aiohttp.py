@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import subprocess
 import sys
 import threading
@@ -314,6 +315,21 @@ def test_a_proxy_with_a_password(server: ApiServer, tmp_path: Path):
         path = server.write_kubeconfig(tmp_path / "p", {"token": "first"}, cluster=cluster)
         assert asyncio.run(main(path)) == 200
         assert [tunnel.port for tunnel in proxy.tunnels] == [server.port]
+
+
+def test_the_password_of_a_proxy_is_not_in_the_error_when_it_is_refused(server: ApiServer, tmp_path: Path):
+    async def main(kubeconfig: Path) -> None:
+        async with session(kubeconfig=str(kubeconfig)) as api:
+            await api.get(NAMESPACES)
+
+    with ConnectProxy(username="me", password="right") as proxy:
+        cluster = {"proxy-url": f"http://me:HUNTER2@127.0.0.1:{proxy.port}"}
+        path = server.write_kubeconfig(tmp_path / "p", {"token": "first"}, cluster=cluster)
+        with pytest.raises(aiohttp.ClientHttpProxyError, match="407") as caught:
+            asyncio.run(main(path))
+    shown = f"{caught.value} {caught.value!r} {caught.value.args!r}"
+    assert "HUNTER2" not in shown
+    assert base64.b64encode(b"me:HUNTER2").decode() not in shown
 
 
 @asynccontextmanager

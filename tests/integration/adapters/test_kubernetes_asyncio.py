@@ -68,6 +68,21 @@ def test_existing_code_works_after_one_line(case: Case, ready: Lab):
     assert [each.user for each in ready.listings()] == ["jane"]
 
 
+def test_what_a_configuration_held_for_another_cluster_is_not_sent(case: Case, ready: Lab):
+    """The library's own function leaves a token in it; the next one to load must not show it to its server."""
+    configuration = case.library.client.Configuration()
+    configuration.api_key = {"BearerToken": "Bearer of-another-cluster"}
+    configuration.username, configuration.password = "other", "of-another-cluster"
+
+    async def main() -> None:
+        await case.adapter.load_kube_config(client_configuration=configuration)
+        async with case.library.client.ApiClient(configuration) as api:
+            await names(case, api)
+
+    asyncio.run(main())
+    assert ready.tokens() == ["one"]
+
+
 def test_one_configuration_serves_many_clients_in_many_loops(case: Case, ready: Lab):
     """No connector is shared: each client has its own, and closing one does not hurt the others."""
 

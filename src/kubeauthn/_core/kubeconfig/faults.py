@@ -10,7 +10,9 @@ from kubeauthn.errors import KubeconfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Sequence, Set
+
+_SECTIONS = ("clusters", "users", "contexts")
 
 FAULTS_SHOWN = 200
 """How many faults a message spells out; the error's `faults` has them all."""
@@ -49,7 +51,7 @@ def format_path(path: Path) -> str:
     for index, step in enumerate(path):
         if isinstance(step, int):
             shown += f"[{step}]"
-        elif index == 1 and path[0] in ("clusters", "users", "contexts"):
+        elif index == 1 and path[0] in _SECTIONS:
             shown += f'["{printable(step)}"]'  # an entry known by its name, where the index is not at hand
         else:
             shown += ("." if shown else "") + printable(step)
@@ -81,7 +83,7 @@ def raise_faults(faults: Sequence[Fault], *, error: type[KubeconfigError] = Kube
 
 def with_lines(faults: Sequence[Fault], text: str) -> list[Fault]:
     """The same faults of one file, with their lines, now that somebody wants to know."""
-    by_index = {fault.path: entry_path(text, fault.path) for fault in faults if fault.line is None}
+    by_index = _entry_paths(text, {fault.path for fault in faults if fault.line is None})
     lines = lines_of(text, by_index.values()) if by_index else {}
     return [
         fault
@@ -91,20 +93,26 @@ def with_lines(faults: Sequence[Fault], text: str) -> list[Fault]:
     ]
 
 
-def entry_path(text: str, path: Path) -> Path:
-    """`("users", "prod", …)` with the name turned into the index it has in this text."""
-    if len(path) < 2 or not isinstance(path[1], str) or path[0] not in ("clusters", "users", "contexts"):
-        return path
-    section, name = path[0], path[1]
-    document = parse(text).value
-    entries = document.get(section) if isinstance(document, dict) else None
-    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-        if isinstance(entry, dict) and entry.get("name") == name:
-            return (section, index, *path[2:])
-    return path
-
-
 def locate(text: str, path: Path) -> int:
     """The line of a field in a kubeconfig text. `path` may name an entry: `("users", "prod", "user", "exec")`."""
-    numbered = entry_path(text, path)
+    numbered = _entry_paths(text, {path})[path]
     return lines_of(text, [numbered])[numbered]
+
+
+def _entry_paths(text: str, paths: Set[Path]) -> dict[Path, Path]:
+    """Each path with itself, or `("users", "prod", …)` with the name turned into the index it has in this text."""
+    numbered = {path: path for path in paths}
+    named = [path for path in paths if len(path) > 1 and isinstance(path[1], str) and path[0] in _SECTIONS]
+    if not named:
+        return numbered
+    document = parse(text).value
+    places: dict[Path, int] = {}
+    for section in _SECTIONS:
+        entries = document.get(section) if isinstance(document, dict) else None
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            if isinstance(entry, dict) and isinstance(name := entry.get("name"), str):
+                places.setdefault((section, name), index)
+    for path in named:
+        if (place := places.get(path[:2])) is not None:
+            numbered[path] = (path[0], place, *path[2:])
+    return numbered

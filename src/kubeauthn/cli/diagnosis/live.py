@@ -46,17 +46,17 @@ def run_plugin(source: CredentialSource, findings: Findings, world: World) -> No
 
 def ask_server(target: Target, source: CredentialSource, findings: Findings, world: World) -> None:
     """One GET /version, and who we are."""
-    from kubeauthn.cli.request import connection, refusal
+    from kubeauthn.cli.request import connection, exchange, refusal
     from kubeauthn.cli.whoami import ask
     from kubeauthn.client.access import Access
 
     access = Access(target.cluster, source, user=target.user, target=target)
     try:
         with connection(access, world) as api:
-            response = api.get("/version")
+            response, body = exchange(api, "GET", "/version")
             if not response.is_success:
-                raise refusal(response, response.content)
-            findings.ok(SERVER, "version", _version(response.content))
+                raise refusal(response, body)
+            findings.ok(SERVER, "version", _version(body))
             user = ask(api)
             groups = f", groups {' '.join(user['groups'])}" if user["groups"] else ""
             findings.ok(SERVER, "you are", f"{user['username']}{groups}")

@@ -107,4 +107,4 @@ def _look_at_auth_provider(target: Target, findings: Findings) -> None:
     except CredentialError as error:
         findings.fault(SECTION, "auth-provider", str(error), error.hint or "")
         return
-    findings.note(SECTION, "auth-provider", f"{name}: built in, refreshed in memory; exec plugins are its successor")
+    findings.note(SECTION, "auth-provider", f"{name}: built in; refreshed in memory, the kubeconfig is not rewritten")

@@ -206,6 +206,8 @@ def _standard_output(runs: list[Attempt]) -> Finding:
                 return Finding(name, FAULT, f"{quoted(text, output.secrets)} {place} the document: a client refuses it")
     if not any(run.credential for run in runs):
         return Finding(name, NOTE, "not judged: there was no credential in it")
+    if oddity := next((run.output.oddity for run in runs if run.output.oddity), ""):
+        return Finding(name, NOTE, f"one document, but {oddity}: kubectl takes that, not every client does")
     return Finding(name, OK, "one document and nothing else")
 
 

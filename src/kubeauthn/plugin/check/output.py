@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubeauthn._core import execwire
+from kubeauthn.errors import PluginReplyError
 
 LONGEST_WORD = 24
 """A longer one may be a token or a line of a key."""
@@ -22,6 +23,8 @@ class Output:
     before: str = field(default="", repr=False)
     after: str = field(default="", repr=False)
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    oddity: str = ""
+    """What kubectl takes and other clients may not."""
 
     @property
     def only_the_document(self) -> bool:
@@ -31,9 +34,11 @@ class Output:
 def take_apart(printed: bytes) -> Output:
     """Find the ExecCredential in what was printed, though other text may stand around it."""
     try:
-        return Output(printed, secrets=_secrets(json.loads(printed)))
-    except (ValueError, RecursionError):
+        document = execwire.reply_document(printed)
+    except PluginReplyError:
         pass
+    else:
+        return Output(printed, secrets=_secrets(document), oddity=_oddity(printed, document))
     text = printed.decode("utf-8", "replace")
     decoder = json.JSONDecoder()
     start = -1
@@ -63,6 +68,12 @@ def quoted(text: str, secrets: tuple[str, ...]) -> str:
     short = " ".join(words)
     short = "".join(letter if letter.isprintable() else "?" for letter in short)
     return f'"{short[:LONGEST_QUOTE]}…"' if len(short) > LONGEST_QUOTE else f'"{short}"'
+
+
+def _oddity(printed: bytes, document: dict[str, Any]) -> str:
+    if not printed.lstrip().startswith(b"{"):
+        return "it is YAML, not JSON"
+    return "" if document.get("kind") else "it does not say its kind"
 
 
 def _secrets(document: Any) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kubeauthn._core import limits
@@ -52,7 +53,8 @@ def run_trial(
     """
     mark = secrets.token_hex(16)
     started = time.monotonic()
-    with subprocess.Popen(
+    # Not in a `with`: that waits for ever, and one that became another user cannot be ended by us.
+    process = subprocess.Popen(
         list(argv),
         executable=path,
         env={**environment, MARK: mark},
@@ -60,16 +62,20 @@ def run_trial(
         stdout=subprocess.PIPE,
         stderr=None if with_person else subprocess.PIPE,
         start_new_session=not with_person,
-    ) as process:
-        watch = _Watch(process, None if with_person else started + seconds)
-        try:
-            watch.until_the_end()
-        finally:
-            ended_by_us = process.poll() is None
-            if ended_by_us or watch.kept_open:
-                _end(process, whole_group=not with_person)
-            process.wait()
-        took = watch.ended_at - started
+    )
+    watch = _Watch(process, None if with_person else started + seconds)
+    try:
+        watch.until_the_end()
+    finally:
+        ended_by_us = process.poll() is None
+        if ended_by_us or watch.kept_open:
+            _end(process, whole_group=not with_person)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(limits.PLUGIN_EXIT_GRACE_SECONDS)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+    took = watch.ended_at - started
     left = leftovers(None if with_person else process.pid, f"{MARK}={mark}")
     end_group(left, process.pid)
     return Trial(
