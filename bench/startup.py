@@ -37,7 +37,7 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     sdk.write_text(SDK_PLUGIN)
     yield ratio_row(
         "start-up: a plugin written with the SDK",
-        interleaved(_run([sys.executable, str(sdk)]), _run(bare), rounds),
+        interleaved(started([sys.executable, str(sdk)]), started(bare), rounds),
         peer_name="python -c pass",
         goal=2.5,
         unit="ms",
@@ -52,12 +52,12 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     kubeconfig = folder / "config"
     kubeconfig.write_text(KUBECONFIG.format(command=plugin))
     command = [sys.executable, "-m", "kubeauthn", "credential", "--kubeconfig", str(kubeconfig)]
-    with_plugin, alone = _run(command), _run([str(plugin)])
+    with_plugin, alone = started(command), started([str(plugin)])
     yield ratio_row(
         "start-up: kubeauthn credential, the plugin's own time excluded",
         interleaved(
             lambda: with_plugin() - alone(),
-            _run([sys.executable, "-c", "import yaml, json, argparse, subprocess"]),
+            started([sys.executable, "-c", "import yaml, json, argparse, subprocess"]),
             rounds,
         ),
         peer_name="python -c 'import yaml, json, argparse, subprocess'",
@@ -67,7 +67,7 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     )
 
 
-def _run(command: Sequence[str]) -> Callable[[], float]:
+def started(command: Sequence[str]) -> Callable[[], float]:
     environment = {**os.environ, "KUBERNETES_EXEC_INFO": EXEC_INFO}
     # An installed program has its byte code beside it; the first, unmeasured round writes ours.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

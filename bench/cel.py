@@ -1,0 +1,223 @@
+"""CEL: the expressions of a typical configuration, beside the three packages that can be installed instead.
+
+A reading is what one token costs: its claims as JSON text are decoded and converted, then every
+expression is evaluated (the user, which a mapping makes, is at hand as a dictionary). A peer is given those of the six that it can compile; so are we, beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.measure import Row, interleaved, ratio_row, seconds_per_call
+from bench.startup import started
+
+CLAIMS = (
+    'claims.username + ":external-user"',
+    'claims.roles.split(",")',
+    "claims.exp - claims.nbf <= 86400",
+    "claims.?email_verified.orValue(true)",
+)
+USER = ('!user.username.startsWith("system:")', 'user.groups.all(g, !g.startsWith("system:"))')
+PAYLOAD = json.dumps(
+    {
+        "iss": "https://example.com",
+        "sub": "119abc",
+        "aud": "my-app",
+        "exp": 1700086400.0,
+        "nbf": 1700000000.0,
+        "username": "jane",
+        "roles": "admin,dev,ops",
+        "email_verified": True,
+        "groups": ["g1", "g2"],
+    }
+)
+RESULT = {"username": "jane:external-user", "uid": "119abc", "groups": ["admin", "dev", "ops"]}
+
+# An evaluator takes the data and returns something; None where the package cannot compile the expression.
+Compile = Callable[[str, str], Callable[[dict[str, Any]], object] | None]
+
+
+def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
+    calls, rounds = (200, 7) if quick else (2000, 21)
+    for name, compile_expression in peers().items():
+        usable = [(text, "claims") for text in CLAIMS if compile_expression(text, "claims")]
+        usable += [(text, "user") for text in USER if compile_expression(text, "user")]
+        few = calls // 20 if name == "cel-python" else calls
+        yield ratio_row(
+            f"cel: {len(usable)} of the six expressions",
+            interleaved(
+                seconds_per_call(ours(usable), calls), seconds_per_call(theirs(compile_expression, usable), few), rounds
+            ),
+            peer_name=name,
+            goal=0.25,
+        )
+    yield from _compiling(calls // 20, rounds)
+    yield from _importing(15 if quick else 41)
+    yield from _growing(quick)
+
+
+def ours(expressions: list[tuple[str, str]]) -> Callable[[], None]:
+    from kubeauthn.cel import kubernetes
+
+    claims_environment, user_environment = kubernetes.claims_environment(), kubernetes.user_environment()
+    of_claims = [claims_environment.compile(text) for text, variable in expressions if variable == "claims"]
+    of_user = [user_environment.compile(text) for text, variable in expressions if variable == "user"]
+
+    def token() -> None:
+        variables = {"claims": kubernetes.decode_claims(PAYLOAD)}
+        for program in of_claims:
+            program.evaluate(variables)
+        variables = {"user": RESULT}
+        for program in of_user:
+            program.evaluate(variables)
+
+    return token
+
+
+def theirs(compile_expression: Compile, expressions: list[tuple[str, str]]) -> Callable[[], None]:
+    programs = [(compile_expression(text, variable), variable) for text, variable in expressions]
+
+    def token() -> None:
+        claims, user = json.loads(PAYLOAD), RESULT
+        for program, variable in programs:
+            assert program is not None
+            program(claims if variable == "claims" else user)
+
+    return token
+
+
+def peers() -> dict[str, Compile]:
+    found: dict[str, Compile] = {}
+    for name, make in (
+        ("cel-expr-python", _cel_expr_python),
+        ("common-expression-language", _common_expression_language),
+        ("cel-python", _cel_python),
+    ):
+        try:
+            found[name] = make()
+        except ImportError:
+            print(f"      {name} is not installed for this Python: left out")
+    return found
+
+
+def _cel_expr_python() -> Compile:
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_optional, ext_strings
+
+    kind = cel.Type.Map(cel.Type.STRING, cel.Type.DYN)
+    environment = cel.NewEnv(
+        variables={"claims": kind, "user": kind}, extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings()]
+    )
+
+    def compile_expression(text: str, variable: str) -> Callable[[dict[str, Any]], object] | None:
+        try:
+            program = environment.compile(text)
+            run = lambda data: program.eval(data={variable: data}).plain_value()  # noqa: E731
+            run(json.loads(PAYLOAD) if variable == "claims" else RESULT)
+        except Exception:
+            return None
+        return run
+
+    return compile_expression
+
+
+def _common_expression_language() -> Compile:
+    import cel
+
+    def compile_expression(text: str, variable: str) -> Callable[[dict[str, Any]], object] | None:
+        try:
+            program = cel.compile(text)
+            run = lambda data: program.execute({variable: data})  # noqa: E731
+            run(json.loads(PAYLOAD) if variable == "claims" else RESULT)
+        except Exception:
+            return None
+        return run
+
+    return compile_expression
+
+
+def _cel_python() -> Compile:
+    import celpy
+
+    environment = celpy.Environment()
+
+    def compile_expression(text: str, variable: str) -> Callable[[dict[str, Any]], object] | None:
+        try:
+            program = environment.program(environment.compile(text))
+            run = lambda data: program.evaluate({variable: celpy.json_to_cel(data)})  # noqa: E731
+            run(json.loads(PAYLOAD) if variable == "claims" else RESULT)
+        except Exception:
+            return None
+        return run
+
+    return compile_expression
+
+
+def _compiling(calls: int, rounds: int) -> Iterator[Row]:
+    from kubeauthn.cel import kubernetes
+
+    environment = kubernetes.claims_environment()
+    for text in (CLAIMS[2], CLAIMS[3]):
+        environment.compile(text)
+        readings = [seconds_per_call(lambda text=text: environment.compile(text), calls)() for _ in range(rounds)]
+        middle = sorted(readings)[rounds // 2] * 1e3
+        yield Row(f"cel: compile {text}", middle, 2.0, "ms", middle / 2.0, "≤ 2 ms", middle <= 2.0, "", "the goal")
+
+
+def _importing(rounds: int) -> Iterator[Row]:
+    with_cel = started([sys.executable, "-c", "import kubeauthn.cel"])
+    bare = started([sys.executable, "-c", "pass"])
+    readings = interleaved(with_cel, bare, rounds)
+    ours_ms, bare_ms = (sorted(side)[rounds // 2] * 1e3 for side in readings)
+    over = ours_ms - bare_ms
+    yield Row(
+        "cel: import kubeauthn.cel",
+        ours_ms,
+        bare_ms,
+        "ms",
+        ours_ms / bare_ms,
+        "≤ 25 ms more",
+        over <= 25,
+        "",
+        "python -c pass",
+    )
+
+
+def _growing(quick: bool) -> Iterator[Row]:
+    """Ten times the groups may take at most about ten times the time."""
+    from kubeauthn.cel import kubernetes
+
+    environment = kubernetes.user_environment()
+    for text in (
+        "user.groups.all(g, g != 'x')",
+        "user.groups.map(g, g + 'x').size() > 0",
+        "user.groups.filter(g, g != 'x').size() > 0",
+        "user.groups.exists(g, g == 'x')",
+    ):
+        program = environment.compile(text)
+        seconds = {}
+        for count in (1_000, 10_000):
+            variables = {"user": {"username": "jane", "groups": [f"group-{index}" for index in range(count)]}}
+            readings = []
+            for _ in range(5 if quick else 15):
+                begun = time.perf_counter()
+                program.evaluate(variables)
+                readings.append(time.perf_counter() - begun)
+            seconds[count] = min(readings)
+        ratio = seconds[10_000] / seconds[1_000]
+        yield Row(
+            f"cel: 10,000 groups, {text}",
+            seconds[10_000] * 1e3,
+            seconds[1_000] * 1e3,
+            "ms",
+            ratio,
+            "≤ 13 ×",
+            ratio <= 13,
+            "",
+            "1,000 groups",
+        )

@@ -1,0 +1,230 @@
+"""A checked tree to Python source.
+
+Each method writes the statements that compute a node and returns an expression for its value (a temporary or a
+constant) with what is known about the value's type: `DYN` means that the code has to look. That knowledge is the
+generator's own and stricter than the checker's, which takes dyn for whatever is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from . import codegen_attributes as attributes
+from . import codegen_calls as calls
+from . import codegen_loops as loops
+from . import well_known
+from .ast import Call, Comprehension, Ident, ListLiteral, MapLiteral, Node, Select, Struct
+from .dispatch import bind
+from .errors import EvalError
+from .folding import NOT_CONSTANT, fold, has_good_keys
+from .limits import MAX_JOINED_ELEMENTS
+from .map_building import protect
+from .types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, list_of, map_of
+from .values import CelMap, UInt
+from .writer import Writer
+
+if TYPE_CHECKING:
+    from .declarations import Declarations
+    from .overloads import Implementation, Overload
+    from .quirks import Quirks
+
+__all__ = ["Generator", "Value", "generate"]
+
+Value = tuple[str, Type]
+KNOWN: dict[type, Type] = {
+    type(None): NULL, bool: BOOL, int: INT, UInt: UINT, float: DOUBLE, str: STRING, bytes: BYTES,
+}  # fmt: skip
+# What a variable of a declared type has to be in Python, as far as that is looked at.
+_PYTHON_TYPES = {
+    "bool": ("bool",),
+    "bytes": ("bytes",),
+    "double": ("float",),
+    "int": ("int",),
+    "list": ("list", "tuple"),
+    "string": ("str",),
+}
+_SCALARS = frozenset((BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT))
+_PATTERNS = frozenset(("matches", "find", "findAll"))
+LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
+
+
+class Generator(Writer):
+    """Writes one expression."""
+
+    def __init__(self, declarations: Declarations, quirks: Quirks) -> None:
+        super().__init__()
+        self.declarations = declarations
+        self.lazy = quirks.lazy
+        self.unescape = quirks.escaped_names
+        self.free_has = quirks.free_has
+        self.cel_go = quirks.cel_go
+        self.scopes: list[dict[str, Value]] = []
+        self.variables: dict[str, str] = {}
+        self._bound: dict[tuple[str, tuple[Overload, ...]], Implementation] = {}
+
+    def bound(self, function: str, overloads: tuple[Overload, ...]) -> Implementation:
+        """The callable that finds the right overload at run time."""
+        key = (function, overloads)
+        found = self._bound.get(key)
+        if found is None:
+            found = self._bound[key] = bind(function, overloads)
+        return found
+
+    def has_constant_pattern(self, node: Call) -> bool:
+        return self._pattern(node) is not None
+
+    def _pattern(self, node: Call) -> str | None:
+        if node.function not in _PATTERNS:
+            return None
+        parts = node.args if node.target is None else [node.target, *node.args]
+        pattern = fold(parts[1]) if len(parts) > 1 else None
+        return pattern if isinstance(pattern, str) else None
+
+    def prepare(self, node: Call) -> None:
+        """A pattern that is known now has to be a good one."""
+        pattern = self._pattern(node)
+        if pattern is not None:
+            from .regex import compile_pattern  # google-re2 is only loaded when there is a pattern
+
+            compile_pattern(pattern)
+
+    def value(self, node: Node) -> Value:
+        """Write a node. Too deep in Python's blocks it goes into a function of its own."""
+        if not self.too_deep() or not node.children():
+            return self._value(node)
+        return self.moved_out(lambda: self._value(node))
+
+    def moved_out(self, write: Callable[[], Value]) -> Value:
+        """A part written into a function of its own."""
+        result: list[Value] = []
+        self.move_out(lambda: result.append(write()))
+        return result[0]
+
+    def _value(self, node: Node) -> Value:
+        folded = fold(node) if self.cel_go or not isinstance(node, MapLiteral) or has_good_keys(node) else NOT_CONSTANT
+        if folded is not NOT_CONSTANT:
+            if self.unescape:
+                folded = protect(folded)
+            return self.constant(folded), self.known_type(folded)
+        if isinstance(node, Call):
+            return calls.call(self, node)
+        if isinstance(node, (Ident, Select)):
+            return attributes.attribute(self, node, top=True)
+        if isinstance(node, Comprehension):
+            return loops.comprehension(self, node)
+        if isinstance(node, ListLiteral):
+            return self.list_literal(node)
+        if isinstance(node, MapLiteral):
+            return self.map_literal(node)
+        if isinstance(node, Struct):
+            return self.struct(node)
+        raise EvalError(f"unsupported expression: {type(node).__name__}")
+
+    @staticmethod
+    def known_type(value: object) -> Type:
+        known = KNOWN.get(type(value))
+        if known is not None:
+            return known
+        if isinstance(value, list):
+            kinds = {KNOWN.get(type(element), DYN) for element in value}
+            return list_of(kinds.pop() if len(kinds) == 1 else DYN)
+        return map_of(STRING, DYN) if type(value) is dict else DYN
+
+    # --- names
+
+    def local(self, name: str) -> Value | None:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def variable(self, name: str) -> str:
+        """A variable of the caller, read at the start; where it is used it must be there."""
+        python = self.variables.get(name)
+        if python is None:
+            python = f"v{len(self.variables) + 1}"
+            self.variables[name] = python
+        self.may_fail()
+        declared = self.declarations.variables.get(name, DYN)
+        tests = () if declared.nullable else _PYTHON_TYPES.get(declared.kind, ())
+        if tests:
+            test = " and ".join(f"type({python}) is not {test}" for test in tests)
+            self.emit(f"if {test}: raise wrong_variable({name!r}, {python}, {str(declared)!r})")
+        else:
+            self.emit(f"if {python} is MISSING: raise missing_variable({name!r})")
+        return python
+
+    # --- literals of several parts
+
+    def list_literal(self, node: ListLiteral) -> Value:
+        self.charge(LIST_COST)
+        parts = [self.value(element) for element in node.elements]
+        kinds = {known for _, known in parts}
+        known = list_of(kinds.pop() if len(kinds) == 1 else DYN)
+        if not node.optional:
+            return self.store(f"[{', '.join(atom for atom, _ in parts)}]"), known
+        self.may_fail()
+        items = [
+            f"optional_element({atom})" if index in node.optional else atom for index, (atom, _) in enumerate(parts)
+        ]
+        return self.store(f"[e for e in ({', '.join(items)},) if e is not MISSING]"), list_of(DYN)
+
+    def map_literal(self, node: MapLiteral) -> Value:
+        parts: list[str] = []
+        self.charge(MAP_COST)
+        for entry in node.entries:
+            key = self.value(entry.key)[0]
+            value = self.value(entry.value)[0]
+            if entry.optional:
+                self.may_fail()
+                value = self.store(f"optional_entry({key}, {value})")
+            parts += (key, value)
+        if not self.cel_go:
+            self.may_fail()
+        maker = "new_map_escaped" if self.unescape else "new_map" if self.cel_go else "new_map_strict"
+        return self.store(f"{maker}({', '.join(parts)})"), DYN
+
+    def struct(self, node: Struct) -> Value:
+        parts: list[str] = []
+        self.charge(STRUCT_COST)
+        for field in node.fields:
+            value = self.value(field.value)[0]
+            if field.optional:
+                self.may_fail()
+                value = self.store(f"optional_entry({field.name!r}, {value})")
+            parts.append(f"{field.name!r}: {value}")
+        known = node.name in well_known.FIELDS
+        maker = self.hand_over(well_known.make(node.name) if known else self.declarations.object_class(node.name))
+        self.may_fail()
+        return self.store(f"{maker}({{{', '.join(parts)}}})"), DYN
+
+    # --- conditions
+
+    def boolean(self, value: Value) -> str:
+        """The value, checked to be a bool."""
+        atom, known = value
+        if known is not BOOL:
+            self.may_fail()
+            atom = atom if atom.isidentifier() else self.store(atom)
+            self.emit(f"if {atom} is not True and {atom} is not False: raise no_overload()")
+        return atom
+
+    def finish(self, value: Value) -> str:
+        """The source of the function that takes the variables and returns value and cost."""
+        self.flush()
+        self.emit("if c > lim: tick(c, dl)")
+        shared = any(isinstance(constant, (list, dict, CelMap)) for constant in self.names.values())
+        result = f"detached({value[0]})" if shared and value[1] not in _SCALARS else value[0]
+        self.emit(f"return {result}, c")
+        head = ["def run(V):", "    c = 0", "    lim = first_limit", "    dl = 0.0"]
+        head += [f"    {python} = V.get({name!r}, MISSING)" for name, python in self.variables.items()]
+        if self.functions or any("room" in line or "rounds" in line for line in self.lines):
+            head.append(f"    room = {MAX_JOINED_ELEMENTS}; rounds = 0")
+        if self.shared:
+            head.append(f"    {' = '.join(self.shared)} = None")
+        return "\n".join([*head, *self.functions, *self.lines, ""])
+
+
+def generate(generator: Generator, node: Node) -> str:
+    return generator.finish(generator.value(node))

@@ -1,0 +1,261 @@
+"""Names, selects and indexes: `a`, `a.b`, `a[0]`, `a.?b`, `a[?0]`, `has(a.b)`.
+
+cel-go reckons a name with everything selected from it as one step: 1 for the whole and 1 for each select or index
+that was tried; after an optional one, for each that found something.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .ast import Call, Ident, Literal, Node, Select
+from .errors import EvalError
+from .escaping import unescape_or_none
+from .folding import NOT_CONSTANT, fold
+from .runtime import go_type, is_key
+from .types import BOOL, DYN, INT, STRING, Type, optional_of
+
+if TYPE_CHECKING:
+    from .codegen import Generator, Value
+
+__all__ = ["attribute", "conditional", "is_attribute", "is_from_outside", "optional_raw"]
+
+_INDEXES = frozenset(("_[_]", "_[?_]", "_?._"))
+
+
+def is_attribute(node: Node) -> bool:
+    """Whether cel-go plans it as an attribute: such a branch of a conditional costs 1 less."""
+    if isinstance(node, Ident):
+        return not node.type_value
+    if isinstance(node, Select):
+        return not node.test_only
+    return isinstance(node, Call) and (node.function in _INDEXES or node.function == "_?_:_")
+
+
+def is_from_outside(g: Generator, node: Node) -> bool:
+    """Whether a value is part of a lazy variable."""
+    root, steps = _steps(node)
+    return bool(steps) and isinstance(root, Ident) and root.is_global and root.name in g.lazy
+
+
+class _Step:
+    """One select or index: `key` is a string that is known now, or `node` computes it."""
+
+    __slots__ = ("key", "node", "optional", "test")
+
+    def __init__(self, key: str | None, node: Node | None, optional: bool, test: bool = False) -> None:
+        self.key = key
+        self.node = node
+        self.optional = optional
+        self.test = test
+
+
+def _steps(node: Node) -> tuple[Node, list[_Step]]:
+    steps: list[_Step] = []
+    while True:
+        if isinstance(node, Select):
+            steps.append(_Step(node.field, None, optional=False, test=node.test_only))
+            node = node.operand
+        elif isinstance(node, Call) and node.function in _INDEXES and len(node.args) == 2 and node.target is None:
+            key = node.args[1]
+            optional = node.function != "_[_]"
+            if isinstance(key, Literal) and type(key.value) is str:
+                steps.append(_Step(key.value, None, optional))
+            else:
+                steps.append(_Step(None, key, optional))
+            node = node.args[0]
+        else:
+            steps.reverse()
+            return node, steps
+
+
+def attribute(g: Generator, node: Node, *, top: bool) -> Value:
+    """A whole chain. `top`: it stands for itself, not as a branch or an index, and costs 1 more."""
+    value, raw = _chain(g, node, top=top)
+    if raw:
+        return g.store(f"optional({value[0]})"), optional_of(DYN)
+    return value
+
+
+def optional_raw(g: Generator, node: Node) -> str | None:
+    """The value of an optional chain or MISSING, without the object around it; None if the node is no such chain."""
+    if not isinstance(node, (Call, Select)) or not is_attribute(node) or getattr(node, "function", "") == "_?_:_":
+        return None
+    if not any(step.optional for step in _steps(node)[1]):
+        return None
+    return _chain(g, node, top=True)[0][0]
+
+
+def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool]:
+    """The value, and whether it is the raw form of an optional."""
+    root, steps = _steps(node)
+    testing = bool(steps) and steps[-1].test
+    lazy_type = ""
+    if isinstance(root, Ident) and not root.type_value:
+        value, lazy_type = _root(g, root)
+        charge = int(top)
+    elif isinstance(root, Call) and root.function == "_?_:_":
+        value = conditional(g, root)
+        charge = 0
+    else:
+        value = g.value(root)
+        if not value[0].isidentifier() or value[0] in ("True", "False", "None"):
+            value = g.store(value[0]), value[1]  # Python warns of looking into a literal
+        charge = int(top)
+    if testing and g.free_has:
+        charge -= 1
+    g.charge(charge)
+    if lazy_type and not steps:
+        return (g.store(f"{g.hand_over(g.declarations.object_class(lazy_type))}({value[0]})"), DYN), False
+    raw = False
+    for step in steps:
+        if step.test:
+            return _test(g, value, step, raw, lazy_type), False
+        if step.optional and not raw and value[1] is DYN and not lazy_type:
+            value = g.store(f"({value[0]}.value if type({value[0]}) is Optional else {value[0]})"), DYN
+        raw = raw or step.optional
+        value = (_find if raw else _qualify)(g, value, step, lazy_type)
+        lazy_type = ""
+    return value, raw
+
+
+def _root(g: Generator, node: Ident) -> tuple[Value, str]:
+    if g.cel_go and node.type is not None and node.type.kind == "type":
+        # cel-go takes every name of type `type` for the name of a type
+        raise EvalError(f"reference to undefined type: {node.name}")
+    if not node.is_global:
+        local = g.local(node.name)
+        if local is not None:
+            return local, ""
+    name = node.name.removeprefix(".")
+    known = g.declarations.variables.get(name, DYN)
+    python = g.variable(name)
+    lazy_type = g.lazy.get(name, "")
+    return (python, DYN if known.kind == "any" else known), lazy_type
+
+
+def _key(g: Generator, step: _Step, *, lazy: bool) -> tuple[str, Type]:
+    if step.key is not None:
+        if not g.unescape:
+            return g.constant(step.key), STRING
+        key = unescape_or_none(step.key)
+        if key is None:
+            # claims themselves have nothing under a wrongly escaped name; a map inside them may
+            return ("MISSING" if lazy else g.constant(step.key)), STRING
+        return g.constant(key), STRING
+    assert step.node is not None  # noqa: S101 - one of the two is given
+    node = step.node
+    folded = fold(node)
+    if g.cel_go and folded is not NOT_CONSTANT and not is_key(folded):
+        raise EvalError(f"invalid qualifier type: {go_type(folded)}")
+    if folded is NOT_CONSTANT and is_attribute(node):
+        return attribute(g, node, top=False)
+    return g.value(node)
+
+
+def _qualify(g: Generator, value: Value, step: _Step, lazy_type: str) -> Value:
+    """A step that must find something."""
+    atom, known = value
+    key, key_type = _key(g, step, lazy=bool(lazy_type))
+    g.may_fail()
+    g.charge(1)
+    if g.absorbing:
+        g.flush()
+    if known.kind == "struct":
+        return _field(g, atom, known, step), _field_type(g, known, step)
+    result = g.temporary()
+    if known.kind == "list" and key_type is INT:
+        g.emit(f"{result} = {atom}[{key}] if 0 <= {key} < len({atom}) else qualify({atom}, {key})")
+        return result, known.params[0] if known.params[0].kind != "any" else DYN
+    if key_type is STRING and (lazy_type or known.kind == "map"):
+        g.emit(f"try: {result} = {atom}[{key}]")
+        g.emit(f"except KeyError: raise no_key({key if step.key is None else repr(step.key)}) from None")
+        return result, known.params[1] if known.kind == "map" and known.params[1].kind != "any" else DYN
+    if step.key is not None:
+        g.emit(f"try: {result} = {atom}[{key}] if type({atom}) is dict else qualify({atom}, {step.key!r})")
+        g.emit(f"except KeyError: raise no_key({step.key!r}) from None")
+    else:
+        g.emit(f"{result} = {'qualify_unescaped' if g.unescape else 'qualify'}({atom}, {key})")
+    return result, DYN
+
+
+def _find(g: Generator, value: Value, step: _Step, lazy_type: str) -> Value:
+    """A step that may find nothing; `value` may be MISSING already."""
+    atom, known = value
+    key, _ = _key(g, step, lazy=bool(lazy_type))
+    g.may_fail()
+    result = g.temporary()
+    if known.kind == "struct":
+        g.charge(1)
+        return _field(g, atom, known, step), DYN
+    if lazy_type:
+        g.emit(f"{result} = {atom}.get({key}, MISSING)" if step.key is not None else f"{result} = find({atom}, {key})")
+    else:
+        finder = "find" if g.cel_go else "find_strict"
+        if g.unescape and (step.key is None or "__" in step.key):
+            finder, key = "find_unescaped", key if step.key is None else repr(step.key)
+        g.emit(f"{result} = {finder}({atom}, {key})")
+    g.flush()
+    g.emit(f"if {result} is not MISSING: c += 1")
+    return result, DYN
+
+
+def _test(g: Generator, value: Value, step: _Step, raw: bool, lazy_type: str) -> Value:
+    atom, known = value
+    key, _ = _key(g, step, lazy=bool(lazy_type))
+    g.may_fail()
+    present = f"is_present({atom}, {key})"
+    if lazy_type:
+        present = f"{atom}.get({key}, MISSING) is not MISSING"
+    elif g.unescape and step.key is not None and "__" in step.key:
+        present = f"find_unescaped({atom}, {step.key!r}) is not MISSING"
+    if raw:
+        found = g.store(present)
+        g.flush()
+        g.emit(f"if {atom} is not MISSING: c += 1")
+        return found, BOOL
+    g.charge(1)
+    if known.kind == "struct":
+        # a declared field of a lazy object is always there; of an object literal, when it was given
+        return g.store(f"{key} in {atom}.fields if hasattr({atom}, 'fields') else True"), BOOL
+    return g.store(present), BOOL
+
+
+def _field_type(g: Generator, known: Type, step: _Step) -> Type:
+    of = g.declarations.fields.get(known.name, {}).get(step.key or "", DYN)
+    return DYN if of.kind == "any" or of.nullable else of
+
+
+def _field(g: Generator, atom: str, known: Type, step: _Step) -> str:
+    """A declared field; one that was not given has its type's zero value."""
+    of = g.declarations.fields.get(known.name, {}).get(step.key or "", DYN)
+    default = {"string": "''", "int": "0", "double": "0.0", "bool": "False", "bytes": "b''", "list": "[]", "map": "{}"}
+    zero = "None" if of.nullable else default.get(of.kind, "None")
+    return g.store(f"read_field({atom}, {step.key!r}, {zero})")
+
+
+def conditional(g: Generator, node: Call) -> Value:
+    """`a ? b : c`. It costs nothing itself."""
+    if g.too_deep():
+        return g.moved_out(lambda: _conditional(g, node))
+    return _conditional(g, node)
+
+
+def _conditional(g: Generator, node: Call) -> Value:
+    condition = g.boolean(g.value(node.args[0]))
+    result = g.temporary()
+    known: list[Type] = []
+    for keyword, branch in ((f"if {condition}:", node.args[1]), ("else:", node.args[2])):
+        g.open(keyword)
+        folded = fold(branch)
+        if folded is NOT_CONSTANT and is_attribute(branch):
+            if isinstance(branch, Call) and branch.function == "_?_:_":
+                value = conditional(g, branch)
+            else:
+                value = attribute(g, branch, top=False)
+        else:
+            value = g.value(branch)
+        known.append(value[1])
+        g.emit(f"{result} = {value[0]}")
+        g.close()
+    return result, known[0] if known[0] is known[1] else DYN

@@ -1,0 +1,347 @@
+"""Calls and operators. Where the operands' types are known the operation is written out; else a function looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import codegen_equality as equality
+from . import codegen_logic as logic
+from .ast import Call
+from .codegen_attributes import attribute, conditional, is_from_outside, optional_raw
+from .folding import fold
+from .library import costs
+from .overloads import CostFunction, Overload
+from .types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, list_of, parse_type
+from .values import UInt
+
+if TYPE_CHECKING:
+    from .codegen import Generator, Value
+
+__all__ = ["call"]
+
+_PRIMITIVES = frozenset((str, bool, int, UInt, float, type(None)))
+_SIZED = frozenset(("string", "bytes", "list", "map"))
+_SCALARS = frozenset((BOOL, INT, UINT, DOUBLE, NULL))
+_COMPARISONS = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
+_INT_RANGE = "-9223372036854775808 <= {0} <= 9223372036854775807"
+_PYTHON = {"string": "str", "int": "int", "double": "float", "bool": "bool", "bytes": "bytes"}
+_KINDS = {"string": STRING, "int": INT, "double": DOUBLE, "bool": BOOL, "bytes": BYTES}
+_COST_TEXTS: dict[CostFunction, str] = {
+    costs.first_scan: "(len({0}) + 9) // 10",
+    costs.first_scan_twice: "(len({0}) * 2 + 9) // 10",
+    costs.second_scan: "(len({0}) + 9) // 10",
+}
+_FROM_RESULT: frozenset[CostFunction] = frozenset((costs.result_scan_twice, costs.allocated_list))
+
+
+def call(g: Generator, node: Call) -> Value:
+    function = node.function
+    if function == "_&&_" or function == "_||_":
+        return logic.logical(g, node)
+    if function == "_?_:_":
+        return conditional(g, node)
+    if function in ("_[_]", "_[?_]", "_?._"):
+        return attribute(g, node, top=True)
+    if function == "_==_" or function == "_!=_":
+        return equality.equality(g, node)
+    if function == "@not_strictly_false":
+        return logic.not_strictly_false(g, node)
+    if function in ("or", "orValue") and node.target is not None and len(node.args) == 1:
+        return _optional_or(g, node)
+    if (
+        function == "optional.ofNonZeroValue"
+        and g.unescape
+        and len(node.args) == 1
+        and is_from_outside(g, node.args[0])
+    ):
+        g.charge(1)
+        atom, _ = g.value(node.args[0])
+        return g.store(f"non_zero({atom})"), DYN
+    overloads = _overloads(g, node)
+    if not overloads:
+        # only without a type check: such a call fails when it is reached
+        g.may_fail()
+        g.emit(f"raise EvalError({f'no such overload: {function}'!r})")
+        return "None", DYN
+    parts = node.args if node.target is None else [node.target, *node.args]
+    if function == "@in":
+        member = _constant_membership(g, node, overloads)
+        if member is not None:
+            return member
+    cost = overloads[0].cost if len(overloads) == 1 or overloads[0].cost_by_name else None
+    # cel-go reckons a call of one or two arguments even when one of them failed
+    early = len(parts) <= 2 and not g.has_constant_pattern(node)
+    if early and (cost is None or g.absorbing):
+        g.charge(1)
+    values = logic.operands(g, parts)
+    inlined = _inline(g, function, values, overloads)
+    if inlined is None:
+        return _general(g, node, values, overloads, cost, early)
+    value, cost_text = inlined
+    if cost is None:
+        g.charge(0 if early else 1)
+    elif cost_text.isdigit():
+        g.charge(int(cost_text) - int(bool(early and g.absorbing)))
+    else:
+        g.charge_run_time(f"{cost_text} - 1" if early and g.absorbing else cost_text)
+    return value
+
+
+def _overloads(g: Generator, node: Call) -> tuple[Overload, ...]:
+    if node.overloads:
+        return node.overloads
+    count = len(node.args) + (node.target is not None)
+    return tuple(
+        row
+        for row in g.declarations.functions.get(node.function, ())
+        if row.member is (node.target is not None) and len(row.params) == count
+    )
+
+
+def _general(
+    g: Generator,
+    node: Call,
+    values: list[Value],
+    overloads: tuple[Overload, ...],
+    cost: CostFunction | None,
+    early: bool,
+) -> Value:
+    row = overloads[0]
+    atoms = ", ".join(atom for atom, _ in values)
+    sure = len(overloads) == 1 and all(
+        _certainly(known, parse_type(text)) for (_, known), text in zip(values, row.params, strict=True)
+    )
+    g.prepare(node)
+    if not sure and not g.absorbing and len(overloads) == 1 and _inline_guards(g, row, values):
+        values = [(atom, _KINDS.get(text, known)) for (atom, known), text in zip(values, row.params, strict=True)]
+        sure = True
+    if sure and row.implementation is not None:
+        target = g.hand_over(row.implementation)
+    else:
+        target = g.hand_over(g.bound(node.function, overloads))
+    paid = "1" if early and g.absorbing else ""
+    arguments = f"({atoms},)" if values else "()"
+    g.may_fail()
+    if cost is None:
+        g.charge(0 if early else 1)
+        if g.absorbing:
+            g.flush()
+    elif cost not in _FROM_RESULT:
+        # before the call, so that one that costs too much is not made
+        g.charge_run_time(_minus(_cost_text(g, cost, values, arguments, sure), paid))
+    elif g.absorbing:
+        # paid even if the call fails, and settled when it has not
+        failing = g.store(f"cost_before({g.hand_over(cost)}, {arguments})")
+        g.charge_run_time(_minus(failing, paid))
+        paid = failing
+    result = g.store(f"{target}({atoms})")
+    if cost is not None and cost in _FROM_RESULT:
+        text = f"{g.hand_over(cost)}({arguments}, {result})"
+        if cost is costs.result_scan_twice and sure and parse_type(row.result) is STRING:
+            text = f"(len({result}) * 2 + 9) // 10"
+        g.charge_run_time(_minus(text, paid))
+    known = parse_type(row.result) if len(overloads) == 1 else DYN
+    return result, DYN if known.has_parameters or known.kind in ("any", "dyn") else _simple(known)
+
+
+def _minus(text: str, paid: str) -> str:
+    return f"{text} - {paid}" if paid else text
+
+
+def _inline_guards(g: Generator, row: Overload, values: list[Value]) -> bool:
+    """Test the doubtful arguments here, where that is a matter of Python types; the slow way says what is wrong."""
+    doubtful = []
+    for (atom, known), text in zip(values, row.params, strict=True):
+        if _certainly(known, parse_type(text)):
+            continue
+        if text not in _PYTHON or known is not DYN:
+            return False
+        doubtful.append(f"type({atom}) is not {_PYTHON[text]}")
+    g.may_fail()
+    slow = g.hand_over(g.bound(row.function, (row,)))
+    # the callee refuses them itself
+    g.emit(f"if {' or '.join(doubtful)}: {slow}({', '.join(atom for atom, _ in values)}); raise no_overload()")
+    return True
+
+
+def _cost_text(g: Generator, cost: CostFunction, values: list[Value], arguments: str, sure: bool) -> str:
+    if sure and values:
+        template = _COST_TEXTS.get(cost)
+        position = 1 if cost is costs.second_scan else 0
+        if template is not None and len(values) > position and values[position][1].kind in ("string", "bytes", "list"):
+            return template.format(values[position][0])
+        return f"{g.hand_over(cost)}({arguments}, None)"
+    return f"cost_before({g.hand_over(cost)}, {arguments})"
+
+
+def _simple(known: Type) -> Type:
+    """What may be believed of a library's result: its kind, and what a list is made of."""
+    return known if known.kind != "opaque" else DYN
+
+
+def _certainly(known: Type, wanted: Type) -> bool:
+    """Whether a value of a known type always passes for a parameter."""
+    if wanted.kind in ("dyn", "any", "parameter"):
+        return True
+    if known.kind != wanted.kind or known.name != wanted.name or known.kind in ("opaque", "struct"):
+        return False
+    return all(_certainly(one, two) for one, two in zip(known.params, wanted.params, strict=True))
+
+
+def _inline(
+    g: Generator, function: str, values: list[Value], overloads: tuple[Overload, ...]
+) -> tuple[Value, str] | None:
+    """The operation written out, and its cost; None where a function has to do it."""
+    if len(values) == 2:
+        (a, left), (b, right) = values
+        if function == "_+_":
+            return _add(g, a, left, b, right, overloads)
+        if function in ("_-_", "_*_"):
+            return _arithmetic(g, function, a, left, b, right, overloads)
+        if function in _COMPARISONS:
+            return _compare(g, function, a, left, b, right, overloads)
+        if function in ("startsWith", "endsWith") and right is STRING:
+            method = f"({a}).{function.lower()}({b})"
+            cost = (
+                str((len(fold_text) + 9) // 10) if (fold_text := g.text_of(b)) is not None else f"(len({b}) + 9) // 10"
+            )
+            return (_checked(g, method, [(a, left)], "str", overloads, function, f"{a}, {b}"), BOOL), cost
+        if function == "contains" and right is STRING and overloads[0].id == "contains_string":
+            cost = f"((len({a}) + 9) // 10) * ((len({b}) + 9) // 10)"
+            return (_checked(g, f"{b} in {a}", [(a, left)], "str", overloads, function, f"{a}, {b}"), BOOL), cost
+    elif len(values) == 1:
+        atom, known = values[0]
+        if function == "!_":
+            if known is BOOL:
+                return (g.store(f"not {atom}"), BOOL), "1"
+            return (_checked(g, f"not {atom}", [values[0]], "bool", overloads, function, atom), BOOL), "1"
+        if function == "size" and known.kind in _SIZED:
+            return (g.store(f"len({atom})"), INT), "1"
+    return None
+
+
+def _checked(
+    g: Generator,
+    text: str,
+    doubtful: list[Value],
+    python: str,
+    overloads: tuple[Overload, ...],
+    function: str,
+    atoms: str,
+) -> str:
+    """The operation if the operands are of that Python type, else the function that says why not."""
+    tests = [
+        f"type({atom}) is {python}" for atom, known in doubtful if known.name != {"str": "string"}.get(python, python)
+    ]
+    if not tests:
+        return g.store(text)
+    g.may_fail()
+    slow = g.hand_over(g.bound(function, overloads))
+    return g.store(f"{text} if {' and '.join(tests)} else {slow}({atoms})")
+
+
+def _add(
+    g: Generator, a: str, left: Type, b: str, right: Type, overloads: tuple[Overload, ...]
+) -> tuple[Value, str] | None:
+    if len(overloads) == 1 and overloads[0].id == "add_string":
+        text = _checked(g, f"{a} + {b}", [(a, left), (b, right)], "str", overloads, "_+_", f"{a}, {b}")
+        return (text, STRING), f"(len({a}) + len({b}) + 9) // 10"
+    if left is right and left is DOUBLE:
+        return (g.store(f"{a} + {b}"), DOUBLE), "1"
+    if left is right and left is INT:
+        return _ranged(g, f"{a} + {b}"), "1"
+    if left.kind == "list" and right.kind == "list":
+        g.may_fail()
+        result = g.store(f"[*{a}, *{b}]")
+        g.emit(f"room -= len({result})")
+        g.emit("if room < 0: raise no_room()")
+        return (result, left if left is right else list_of(DYN)), "1"
+    return None
+
+
+def _ranged(g: Generator, text: str) -> Value:
+    g.may_fail()
+    result = g.store(text)
+    g.emit(f"if not {_INT_RANGE.format(result)}: raise int_overflow()")
+    return result, INT
+
+
+def _arithmetic(
+    g: Generator, function: str, a: str, left: Type, b: str, right: Type, overloads: tuple[Overload, ...]
+) -> tuple[Value, str] | None:
+    text = f"{a} {function[1]} {b}"
+    if left is right and left is DOUBLE:
+        return (g.store(text), DOUBLE), "1"
+    if left is right and left is INT:
+        return _ranged(g, text), "1"
+    if DYN in (left, right) and {left, right} <= {DYN, DOUBLE}:
+        result = _checked(g, text, [(a, left), (b, right)], "float", overloads, function, f"{a}, {b}")
+        return (result, DYN), "1"
+    return None
+
+
+def _compare(
+    g: Generator, function: str, a: str, left: Type, b: str, right: Type, overloads: tuple[Overload, ...]
+) -> tuple[Value, str] | None:
+    operator = _COMPARISONS[function]
+    text = f"{a} {operator} {b}"
+    if left is right and (left is INT or left is UINT or left is BOOL):
+        return (g.store(text), BOOL), "1"
+    if left is right and (left is STRING or left is BYTES):
+        return (g.store(text), BOOL), f"(min(len({a}), len({b})) + 9) // 10"
+    if len(overloads) > 1 and {left, right} <= {DYN, DOUBLE, INT}:
+        slow = g.hand_over(g.bound(function, overloads))
+        tests = [
+            f"type({atom}) is float and {atom} == {atom}" for atom, known in ((a, left), (b, right)) if known is not INT
+        ]
+        small = all(known is not INT or equality.is_small(atom) for atom, known in ((a, left), (b, right)))
+        if tests and small:
+            g.may_fail()
+            return (g.store(f"{text} if {' and '.join(tests)} else {slow}({a}, {b})"), BOOL), "1"
+    return None
+
+
+def _constant_membership(g: Generator, node: Call, overloads: tuple[Overload, ...]) -> Value | None:
+    """`x in [constants]`: free, and in an empty list not even x is looked at."""
+    if len(overloads) != 1 or overloads[0].id != "in_list":
+        return None
+    elements = fold(node.args[1])
+    if not isinstance(elements, list):
+        return None
+    if not elements:
+        return "False", BOOL
+    if any(type(element) not in _PRIMITIVES for element in elements):
+        return None
+    atom, known = g.value(node.args[0])
+    if all(type(element) is str for element in elements):
+        texts = g.hand_over(frozenset(elements))
+        if known is STRING:
+            return g.store(f"{atom} in {texts}"), BOOL
+        return g.store(f"type({atom}) is str and {atom} in {texts}"), BOOL
+    contains = g.hand_over(g.bound("@in", overloads))
+    g.may_fail()
+    return g.store(f"{contains}({atom}, {g.hand_over(elements)})"), BOOL
+
+
+def _optional_or(g: Generator, node: Call) -> Value:
+    """`or` and `orValue`: free, and the alternative is only computed when it is wanted."""
+    assert node.target is not None  # noqa: S101 - the caller has looked
+    raw = optional_raw(g, node.target)
+    if raw is None:
+        atom, _ = g.value(node.target)
+        g.may_fail()
+        raw = g.store(f"raw_optional({atom})")
+    else:
+        atom = ""
+    result = g.temporary()
+    g.open(f"if {raw} is MISSING:")
+    alternative, _ = g.value(node.args[0])
+    if node.function == "or":
+        g.may_fail()
+        g.emit(f"if type({alternative}) is not Optional: raise no_overload()")
+    g.emit(f"{result} = {alternative}")
+    g.close()
+    g.open("else:")
+    g.emit(f"{result} = {raw if node.function == 'orValue' else atom or f'Optional({raw})'}")
+    g.close()
+    return result, DYN

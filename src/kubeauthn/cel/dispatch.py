@@ -1,0 +1,95 @@
+"""Which overload takes these arguments: asked at run time, where the checker saw `dyn`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from .overloads import Implementation, Overload
+from .values import CelMap, no_such_overload, type_name
+
+__all__ = ["Guard", "bind", "guard_for"]
+
+Guard = Callable[[object], bool]
+
+
+def guard_for(type_text: str) -> Guard | None:
+    """A test whether a value may be passed as a parameter of this type; None if every value may.
+
+    Of a list or map only the first entry is looked at, as in cel-go.
+    """
+    if type_text in ("dyn", "any", "google.protobuf.Any") or type_text.startswith("<"):
+        return None
+    name, parameters = _split(type_text)
+    if name == "list":
+        return _list_guard(guard_for(parameters[0]))
+    if name == "map":
+        return _map_guard(guard_for(parameters[0]), guard_for(parameters[1]))
+
+    def guard(value: object) -> bool:
+        return type_name(value) == name
+
+    return guard
+
+
+def _list_guard(element: Guard | None) -> Guard:
+    def guard(value: object) -> bool:
+        if not isinstance(value, list | tuple):
+            return False
+        return element is None or not value or element(value[0])
+
+    return guard
+
+
+def _map_guard(key: Guard | None, element: Guard | None) -> Guard:
+    def guard(value: object) -> bool:
+        if not isinstance(value, dict | CelMap):
+            return False
+        if (key is None and element is None) or not len(value):
+            return True
+        first = next(iter(value))
+        return (key is None or key(first)) and (element is None or element(value[first]))
+
+    return guard
+
+
+def _split(type_text: str) -> tuple[str, list[str]]:
+    """A type's name and its parameters: "map(string, list(int))" is map, [string, list(int)]."""
+    name, bracket, rest = type_text.partition("(")
+    if not bracket:
+        return name, []
+    parameters: list[str] = []
+    depth, start = 0, 0
+    for at, character in enumerate(rest):
+        if character == "(":
+            depth += 1
+        elif character == ")" and depth:
+            depth -= 1
+        elif character in ",)" and not depth:
+            parameters.append(rest[start:at].strip())
+            start = at + 1
+    return name, parameters
+
+
+def bind(function: str, overloads: Iterable[Overload]) -> Implementation:
+    """A callable that finds the overload for its arguments and calls it.
+
+    Where all overloads share one implementation, that one looks at its arguments itself.
+    """
+    rows = [overload for overload in overloads if overload.implementation is not None]
+    implementations = {overload.implementation for overload in rows}
+    if len(implementations) == 1 and rows[0].unguarded:
+        (only,) = implementations
+        assert only is not None  # noqa: S101 - rows have one
+        return only
+    table = [(len(row.params), [guard_for(text) for text in row.params], row.implementation) for row in rows]
+
+    def call(*arguments: object) -> object:
+        count = len(arguments)
+        for arity, guards, implementation in table:
+            if arity == count and all(
+                guard is None or guard(argument) for guard, argument in zip(guards, arguments, strict=True)
+            ):
+                return implementation(*arguments)  # type: ignore[misc]
+        raise no_such_overload(function, *arguments)
+
+    return call

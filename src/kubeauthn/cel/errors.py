@@ -1,0 +1,55 @@
+"""What can go wrong with an expression.
+
+CelError
+├── CompileError   the text is no valid expression, or its types do not fit: whoever wrote it must act
+└── EvalError      a valid expression met values it has no answer for, or ran into a limit
+    └── LimitError it cost too much or took too long
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["CelError", "CompileError", "EvalError", "Issue", "LimitError"]
+
+
+class CelError(Exception):
+    """The root of every error of this package."""
+
+
+class Issue:
+    """One fault of an expression. `line` starts at 1, `column` at 1 as printed; `caret` shows the place."""
+
+    __slots__ = ("caret", "column", "line", "message")
+
+    def __init__(self, line: int, column: int, message: str, caret: str = "") -> None:
+        self.line = line
+        self.column = column
+        self.message = message
+        self.caret = caret
+
+    def __str__(self) -> str:
+        return f"ERROR: <input>:{self.line}:{self.column}: {self.message}{self.caret}"
+
+    def __repr__(self) -> str:
+        return f"Issue({self.line}, {self.column}, {self.message!r})"
+
+
+class CompileError(CelError):
+    """The expression is not valid. `issues` holds every fault that was found, in the order of the text."""
+
+    def __init__(self, issues: Iterable[Issue], message: str = "") -> None:
+        self.issues = tuple(issues)
+        super().__init__(message or "\n".join(str(issue) for issue in self.issues))
+
+
+class EvalError(CelError):
+    """The expression has no value for these variables."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class LimitError(EvalError):
+    """The evaluation was stopped: it cost too much or took too long."""

@@ -1,0 +1,27 @@
+"""Every bound of the engine."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CLOCK_STRIDE", "COST_LIMIT", "MAX_CODE_POINTS", "MAX_DEPTH", "MAX_ISSUES", "MAX_JOINED_ELEMENTS",
+    "MAX_NODES", "MAX_SNIPPET_BYTES", "TIME_LIMIT",
+]  # fmt: skip
+
+MAX_CODE_POINTS = 100_000
+"""Length of an expression."""
+MAX_DEPTH = 250
+"""Nesting of an expression, as cel-go counts it."""
+MAX_NODES = 60_000
+"""Nodes of an expression with macros in it: optMap repeats its receiver, so a chain of them doubles with each."""
+MAX_ISSUES = 100
+"""Faults of one expression that are told; the others are counted."""
+MAX_SNIPPET_BYTES = 16_384
+"""A longer line is not shown below its fault."""
+COST_LIMIT = 1_000_000
+"""Cost of one evaluation, in cel-go's units: Kubernetes' limit per call."""
+TIME_LIMIT = 5.0
+"""Seconds of one evaluation."""
+CLOCK_STRIDE = 50_000
+"""Cost between two looks at the clock."""
+MAX_JOINED_ELEMENTS = 20_000_000
+"""Elements of all the lists that `+` makes in one evaluation: each costs 1, however long it is."""

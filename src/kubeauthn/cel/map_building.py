@@ -1,0 +1,80 @@
+"""Maps that an expression makes: literals, and what transformMap collects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import EvalError
+from .escaping import escape_name
+from .library.indexing import display_key
+from .values import MISSING, CelMap, UInt, make_map, type_name
+
+__all__ = ["insert", "insert_all", "inserted", "new_map", "new_map_escaped", "new_map_strict", "protect"]
+
+
+def new_map(*flat: Any) -> object:
+    """A map of keys and values in turn. An entry whose value is MISSING is taken away."""
+    entries: dict[object, tuple[object, object]] = {}
+    for at in range(0, len(flat), 2):
+        key, value = flat[at], flat[at + 1]
+        identity = (type(key), key) if type(key) in (str, bool, int, UInt) else _bad_key(key)
+        if value is MISSING:
+            entries.pop(identity, None)
+        else:
+            entries[identity] = (key, value)
+    return make_map(list(entries.values()))
+
+
+def new_map_strict(*flat: Any) -> object:
+    """The same by the specification: keys of four types, none twice."""
+    seen: set[object] = set()
+    for at in range(0, len(flat), 2):
+        key = flat[at]
+        if type(key) not in (str, bool, int, UInt):
+            raise EvalError(f"unsupported key type: {type_name(key)}")
+        identity = (bool, key) if type(key) is bool else key
+        if identity in seen:
+            raise EvalError(f"repeated key: {display_key(key)}")
+        seen.add(identity)
+    return new_map(*flat)
+
+
+def new_map_escaped(*flat: Any) -> object:
+    """The same where names are escaped: only maps from outside answer to escapes."""
+    return protect(new_map(*flat))
+
+
+def protect(value: object) -> object:
+    """A map that the expression makes: escaped names do not reach its keys."""
+    if type(value) is dict and any(escape_name(key) != key for key in value):
+        return CelMap(value.items())
+    return value
+
+
+def _bad_key(key: object) -> tuple[object, ...]:
+    # cel-go keeps such an entry, where nothing can find it
+    return (type(key), id(key))
+
+
+def insert(entries: dict[object, tuple[object, object]], key: Any, value: object) -> None:
+    """Add to the map that a transformMap builds. Equal numbers are equal keys there."""
+    kind = type(key)
+    identity: object = key
+    if kind is bool:
+        identity = (bool, key)
+    elif kind is int or kind is UInt or (kind is float and key.is_integer()):
+        identity = (int, int(key))
+    if identity in entries:
+        raise EvalError(f"insert failed: key {display_key(key)} already exists")
+    entries[identity] = (key, value)
+
+
+def insert_all(entries: dict[object, tuple[object, object]], pairs: Any) -> None:
+    if type(pairs) is not dict and type(pairs) is not CelMap:
+        raise EvalError("no such overload")
+    for key, value in pairs.items():
+        insert(entries, key, value)
+
+
+def inserted(entries: dict[object, tuple[object, object]]) -> object:
+    return make_map(list(entries.values()))

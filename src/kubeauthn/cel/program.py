@@ -1,0 +1,77 @@
+"""An expression that is ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from .errors import CelError, EvalError
+
+if TYPE_CHECKING:
+    from .ast import Node
+    from .types import Type
+
+__all__ = ["Evaluation", "Program"]
+
+
+class Evaluation(NamedTuple):
+    """What an evaluation came to, and what it cost in cel-go's units."""
+
+    value: object
+    cost: int
+
+
+class Program:
+    """A compiled expression. It keeps nothing between calls, so threads may share it."""
+
+    __slots__ = ("_run", "ast", "output_type", "python_source", "text")
+
+    def __init__(
+        self,
+        text: str,
+        ast: Node,
+        output_type: Type,
+        run: Callable[[Mapping[str, object]], tuple[object, int]],
+        python_source: str,
+    ) -> None:
+        self.text = text
+        self.ast = ast
+        self.output_type = output_type
+        self.python_source = python_source
+        self._run = run
+
+    def __call__(self, /, **variables: object) -> object:
+        """The value for these variables. Raises EvalError."""
+        try:
+            return self._run(variables)[0]
+        except CelError:
+            raise
+        except _UNEXPECTED as error:
+            raise _as_eval_error(error) from error
+
+    def evaluate(self, variables: Mapping[str, object]) -> Evaluation:
+        """The same for variables whose names are no Python names; also says what it cost."""
+        try:
+            value, cost = self._run(variables)
+        except CelError:
+            raise
+        except _UNEXPECTED as error:
+            raise _as_eval_error(error) from error
+        return Evaluation(value, cost)
+
+    def __repr__(self) -> str:
+        return f"Program({self.text!r}, output_type={str(self.output_type)!r})"
+
+
+# Values that are not what their variable's type says can make any operation fail; data can be too deep or too large.
+_UNEXPECTED = (
+    TypeError, AttributeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError,
+)  # fmt: skip
+
+
+def _as_eval_error(error: BaseException) -> EvalError:
+    if isinstance(error, RecursionError):
+        return EvalError("a value is nested too deeply")
+    if isinstance(error, MemoryError):
+        return EvalError("not enough memory")
+    return EvalError(f"a value is not of its declared type: {error}")

@@ -1,0 +1,340 @@
+"""What generated code calls where it cannot say a thing in a line of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any
+
+from .errors import EvalError, LimitError
+from .escaping import unescape_or_none
+from .library.indexing import display_key, index, position_of
+from .limits import CLOCK_STRIDE
+from .map_building import insert, insert_all, inserted, new_map, new_map_escaped, new_map_strict
+from .overloads import CostFunction
+from .values import (
+    MISSING,
+    NONE,
+    CelMap,
+    Duration,
+    Opaque,
+    Optional,
+    Timestamp,
+    TypeValue,
+    UInt,
+    equals,
+    is_zero,
+    map_find,
+    size_of,
+    type_name,
+)  # fmt: skip
+
+__all__ = ["ABSORBED", "LazyObject", "go_type", "is_key", "lazy_class", "namespace", "new_tick"]
+
+# What && and || may forget. The Python errors are for values that lie about their declared type.
+ABSORBED = (EvalError, TypeError, AttributeError, ValueError, ArithmeticError, LookupError)
+
+
+class LazyObject(Opaque):
+    """An object of declared fields, or the claims of a token, where the whole of it is asked for.
+
+    Kubernetes' own class for this takes part in little: it can be looked into and iterated over, its values first;
+    `in` and `size` do not know it, and it equals itself alone.
+    """
+
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: dict[str, object]) -> None:
+        self.fields = fields
+
+    def cel_equals(self, other: Opaque) -> bool:
+        return isinstance(other, LazyObject) and other.fields is self.fields
+
+    def cel_size(self) -> int:
+        return len(self.fields)
+
+    def __str__(self) -> str:
+        return "no such overload"  # what Kubernetes' class says instead of its value
+
+
+def lazy_class(cel_type: str) -> type[LazyObject]:
+    """The class of the objects of one CEL type."""
+    return type("LazyObject", (LazyObject,), {"__slots__": (), "cel_type": cel_type})
+
+
+def new_tick(limit: int, seconds: float) -> Callable[[int, float], tuple[int, float]]:
+    """The function that loops call now and then: raises at the limits, else says when to call again."""
+
+    def tick(cost: int, deadline: float) -> tuple[int, float]:
+        if cost > limit:
+            raise LimitError("operation cancelled: actual cost limit exceeded")
+        now = monotonic()
+        if not deadline:
+            deadline = now + seconds
+        elif now > deadline:
+            raise LimitError("operation interrupted")
+        return min(limit, cost + CLOCK_STRIDE), deadline
+
+    return tick
+
+
+def is_key(value: object) -> bool:
+    """Whether something can be looked up with this value."""
+    return type(value) in _KEYS
+
+
+def no_overload() -> EvalError:
+    return EvalError("no such overload")
+
+
+def missing_variable(name: str) -> EvalError:
+    return EvalError(f"no such attribute(s): {name}")
+
+
+def wrong_variable(name: str, value: object, declared: str) -> EvalError:
+    if value is MISSING:
+        return missing_variable(name)
+    return EvalError(f"variable '{name}' is declared {declared} and was given {type_name(value)}")
+
+
+def no_key(key: object) -> EvalError:
+    return EvalError(f"no such key: {display_key(key)}")
+
+
+def qualify(container: Any, key: Any) -> object:
+    """container[key] or container.key for anything."""
+    if container is NONE:
+        return container
+    if type(key) not in _KEYS:
+        raise EvalError(f"invalid qualifier type: {go_type(key)}")
+    if isinstance(container, LazyObject):
+        return _lazy_field(container, key)
+    return index(container, key)
+
+
+def _lazy_field(container: LazyObject, key: object) -> object:
+    if type(key) is not str:
+        raise no_overload()
+    value = container.fields.get(key, MISSING)
+    if value is MISSING:
+        raise no_key(key)
+    return value
+
+
+def qualify_unescaped(container: Any, key: Any) -> object:
+    """`qualify` where names are escaped as Kubernetes escapes them."""
+    if type(key) is str and "__" in key and (type(container) is dict or isinstance(container, LazyObject)):
+        found = find_unescaped(container, key)
+        if found is MISSING:
+            raise no_key(key)
+        return found
+    return qualify(container, key)
+
+
+def find_unescaped(container: Any, key: Any) -> object:
+    """`find` where names are escaped as Kubernetes escapes them."""
+    if type(key) is str and "__" in key:
+        name = unescape_or_none(key)
+        if type(container) is dict:
+            return container.get(key if name is None else name, MISSING)
+        if isinstance(container, LazyObject):
+            return MISSING if name is None else container.fields.get(name, MISSING)
+    return find(container, key)
+
+
+def find(container: Any, key: Any) -> object:
+    """The same where the way may end: MISSING if there is nothing there."""
+    if type(key) not in _KEYS:
+        raise EvalError(f"invalid qualifier type: {go_type(key)}")
+    kind = type(container)
+    if kind is dict or kind is CelMap:
+        return map_find(container, key)
+    if container is MISSING:
+        return MISSING
+    if kind is list or kind is tuple:
+        position = position_of(key)
+        return container[position] if 0 <= position < len(container) else MISSING
+    if kind is Optional:
+        return find(container.value, key)
+    if isinstance(container, LazyObject):
+        if type(key) is not str:
+            raise no_overload()
+        return container.fields.get(key, MISSING)
+    return MISSING
+
+
+def find_strict(container: Any, key: Any) -> object:
+    """`find` by the specification: only in a map, a list, an object or an optional can something be missing."""
+    if container is not MISSING and find(container, key) is MISSING and type(container) in _SCALARS:
+        raise no_key(key)
+    return find(container, key)
+
+
+_SCALARS = frozenset((type(None), bool, int, UInt, float, str, bytes))
+
+
+def is_present(container: Any, key: Any) -> bool:
+    """has(container.key)"""
+    if type(container) is dict:
+        return key in container
+    return find(container, key) is not MISSING
+
+
+def optional(found: object) -> Optional:
+    return NONE if found is MISSING else Optional(found)
+
+
+def raw_optional(value: object) -> object:
+    """What an optional holds, or MISSING."""
+    if type(value) is Optional:
+        return value.value
+    raise no_overload()
+
+
+_GO_TYPES = {str: "types.String", bool: "types.Bool", int: "types.Int", UInt: "types.Uint", float: "types.Double",
+             bytes: "types.Bytes", type(None): "types.Null", Timestamp: "types.Timestamp", Duration: "types.Duration",
+             Optional: "*types.Optional", TypeValue: "*types.Type", list: "*types.baseList", tuple: "*types.baseList",
+             dict: "*types.baseMap", CelMap: "*types.baseMap"}  # fmt: skip
+_KEYS = frozenset((str, int, UInt, bool, float))
+
+
+def go_type(value: object) -> str:
+    """The name of the Go type that Kubernetes has for a value: some texts show it."""
+    return _GO_TYPES.get(type(value)) or f"cel.{type(value).__name__}"
+
+
+def iterate(value: Any) -> Iterator[object]:
+    """The elements of a list, the keys of a map."""
+    kind = type(value)
+    if kind is list or kind is tuple or kind is dict or kind is CelMap:
+        return iter(value)
+    if isinstance(value, LazyObject):
+        return iter(value.fields.values())
+    raise EvalError(f"got '{go_type(value)}', expected iterable type")
+
+
+def iterate_pairs(value: Any) -> Iterator[tuple[object, object]]:
+    """Index and element, or key and value."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return enumerate(value)
+    if kind is dict or kind is CelMap:
+        return iter(value.items())
+    if isinstance(value, LazyObject):
+        # its iterator yields values, which then serve as keys
+        fields = value.fields
+        return iter([(element, _value_under(fields, element)) for element in fields.values()])
+    raise EvalError(f"unsupported comprehension range type: {go_type(value)}")
+
+
+class _Failed(Opaque):
+    """What a key stands for that is not there: nothing can be done with it."""
+
+    __slots__ = ()
+    cel_type = "error"
+
+
+def _value_under(fields: dict[str, object], key: object) -> object:
+    name = unescape_or_none(key) if type(key) is str else None
+    return _Failed() if name is None else fields.get(name, _Failed())
+
+
+def optional_element(value: object) -> object:
+    """The value of `[?x]`, or MISSING."""
+    if type(value) is Optional:
+        return value.value
+    raise EvalError(f"cannot initialize optional list element from non-optional value {display_key(value)}")
+
+
+def optional_entry(key: object, value: object) -> object:
+    """The value of `{?k: x}`, or MISSING."""
+    if type(value) is Optional:
+        return value.value
+    raise EvalError(
+        f"cannot initialize optional entry '{display_key(key)}' from non-optional value {display_key(value)}"
+    )
+
+
+def detached(value: Any) -> object:
+    """A copy of a result that may hold constants of the program: the caller may change what it gets."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return [detached(element) for element in value]
+    if kind is dict:
+        return {key: detached(element) for key, element in value.items()}
+    if kind is CelMap:
+        return CelMap([(key, detached(element)) for key, element in value.items()])
+    if kind is Optional and value.value is not MISSING:
+        return Optional(detached(value.value))
+    return value
+
+
+def read_field(container: Any, name: str, default: object) -> object:
+    """A declared field of an object that the caller gave: a mapping or any Python object."""
+    if isinstance(container, dict):
+        value = container.get(name)
+    elif isinstance(container, LazyObject):
+        value = container.fields.get(name)
+    else:
+        value = getattr(container, name, None)
+    return default if value is None else value
+
+
+def int_overflow() -> EvalError:
+    return EvalError("integer overflow")
+
+
+def no_room() -> LimitError:
+    return LimitError("operation cancelled: too many list elements")
+
+
+def differ(left: object, right: object) -> bool:
+    """`!=`. Values that cannot be compared are not equal."""
+    try:
+        return not equals(left, right)
+    except EvalError:
+        return True
+
+
+def cost_before(cost: CostFunction, arguments: tuple[object, ...]) -> int:
+    """What a call will cost, when its arguments may be of the wrong type: then the call itself says so."""
+    try:
+        return cost(arguments, None)
+    except ABSORBED:
+        return 0
+
+
+def equality_cost(left: object, right: object) -> int:
+    if isinstance(left, Opaque) and not isinstance(left, LazyObject):
+        return 1
+    return comparison_cost(left, right)
+
+
+def comparison_cost(left: object, right: object) -> int:
+    return (min(size_of(left), size_of(right)) + 9) // 10
+
+
+def non_zero(value: object) -> Optional:
+    """optional.ofNonZeroValue of something that came from outside: no list or map of those counts as zero there."""
+    if type(value) is list or type(value) is dict:
+        return Optional(value)
+    return NONE if is_zero(value) else Optional(value)
+
+
+def namespace() -> dict[str, object]:
+    """The names that generated code starts with."""
+    functions = (
+        comparison_cost, cost_before, detached, differ, equality_cost, equals, find, find_strict, find_unescaped,
+        insert, insert_all, inserted, int_overflow, is_present, iterate, iterate_pairs, missing_variable, new_map,
+        new_map_escaped, new_map_strict, no_key, no_overload, no_room, non_zero, optional, optional_element,
+        optional_entry, qualify, qualify_unescaped, raw_optional, wrong_variable, read_field,
+    )  # fmt: skip
+    return {
+        "ABSORBED": ABSORBED,
+        "EvalError": EvalError,
+        "LimitError": LimitError,
+        "MISSING": MISSING,
+        "NONE": NONE,
+        "Optional": Optional,
+        **{function.__name__: function for function in functions},
+    }

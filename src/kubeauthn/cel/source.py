@@ -1,0 +1,65 @@
+"""The text of an expression: lines, columns and the caret under a fault."""
+
+from __future__ import annotations
+
+from .errors import Issue
+from .limits import MAX_ISSUES, MAX_SNIPPET_BYTES
+
+__all__ = ["Source"]
+
+
+class Source:
+    """An expression's text, and the faults found in it so far."""
+
+    __slots__ = ("_line_starts", "issues", "text", "truncated")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.issues: list[Issue] = []
+        self.truncated = 0
+        self._line_starts: list[int] | None = None
+
+    def report(self, offset: int, message: str) -> None:
+        """Note a fault at a place, -1 for a fault of the whole; beyond a hundred they are only counted."""
+        if len(self.issues) >= MAX_ISSUES:
+            self.truncated += 1
+            return
+        if offset < 0:
+            self.issues.append(Issue(-1, 0, message))
+            return
+        if not self.text:
+            self.issues.append(Issue(1, 0, message))
+            return
+        line, column = self.position(offset)
+        self.issues.append(Issue(line, column + 1, message, self._caret(line, column)))
+
+    def sorted_issues(self) -> list[Issue]:
+        return sorted(self.issues, key=lambda issue: (issue.line, issue.column))
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line from 1, column from 0."""
+        starts = self._lines()
+        line = len(starts)
+        while line > 1 and starts[line - 1] > offset:
+            line -= 1
+        return line, offset - starts[line - 1]
+
+    def _lines(self) -> list[int]:
+        if self._line_starts is None:
+            self._line_starts = [0]
+            at = self.text.find("\n")
+            while at >= 0:
+                self._line_starts.append(at + 1)
+                at = self.text.find("\n", at + 1)
+        return self._line_starts
+
+    def _caret(self, line: int, column: int) -> str:
+        start = self._lines()[line - 1]
+        end = self.text.find("\n", start)
+        snippet = self.text[start:] if end < 0 else self.text[start:end]
+        if len(snippet.encode("utf-8", "surrogatepass")) > MAX_SNIPPET_BYTES:
+            return ""
+        snippet = snippet.replace("\t", " ")
+        dots = "".join("." if char < "\x80" else "\uff0e" for char in snippet[:column])
+        mark = "\uff3e" if snippet[column : column + 1] > "\x7f" else "^"
+        return f"\n | {snippet}\n | {dots}{mark}"

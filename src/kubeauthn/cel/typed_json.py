@@ -1,0 +1,47 @@
+"""CEL values as JSON that keeps their types: `{"int": "1"}`, `{"list": […]}`. The form of recorded cases."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Any
+
+from .go_text import go_format_double
+from .values import MISSING, CelMap, Duration, Opaque, Optional, Timestamp, TypeValue, UInt
+
+__all__ = ["to_typed_json"]
+
+
+def to_typed_json(value: Any) -> dict[str, object]:
+    """One value. Maps are lists of pairs in the order of their keys' text, so that two equal maps look equal."""
+    kind = type(value)
+    if value is None:
+        return {"null": True}
+    if kind is bool:
+        return {"bool": value}
+    if kind is int:
+        return {"int": str(value)}
+    if kind is UInt:
+        return {"uint": str(int(value))}
+    if kind is float:
+        return {"double": go_format_double(value)}
+    if kind is str:
+        return {"string": value}
+    if kind is bytes:
+        return {"bytes": b64encode(value).decode()}
+    if kind is list or kind is tuple:
+        return {"list": [to_typed_json(element) for element in value]}
+    if isinstance(value, dict) or kind is CelMap:
+        return {"map": [[to_typed_json(key), to_typed_json(element)] for key, element in value.items()]}
+    if kind is Timestamp:
+        from .go_time import format_timestamp
+
+        return {"timestamp": format_timestamp(value)}
+    if kind is Duration:
+        return {"duration": f"{value.ns}ns"}
+    if kind is TypeValue:
+        return {"type": value.name}
+    if kind is Optional:
+        return {"optional": [] if value.value is MISSING else [to_typed_json(value.value)]}
+    if isinstance(value, Opaque):
+        return {"opaque": {"type": value.cel_type, "string": str(value)}}
+    raise TypeError(f"not a CEL value: {value!r}")
