@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.measure import Row
 
-SCENARIOS = ("hot_path", "adapters", "startup", "kubeconfig", "cel")
+SCENARIOS = ("hot_path", "adapters", "startup", "kubeconfig", "cel", "authenticate", "server_memory")
 RESULTS = Path(__file__).parent / "results" / "latest.json"
 PEERS = (
     "PyYAML",

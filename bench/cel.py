@@ -1,7 +1,8 @@
 """CEL: the expressions of a typical configuration, beside the three packages that can be installed instead.
 
-A reading is what one token costs: its claims as JSON text are decoded and converted, then every
-expression is evaluated (the user, which a mapping makes, is at hand as a dictionary). A peer is given those of the six that it can compile; so are we, beside it.
+A reading is what one token costs: its claims as JSON text are decoded and converted, then every expression is
+evaluated (the user, which a mapping makes, is at hand as a dictionary). A peer is given those of the six that it
+can compile; so are we, beside it.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ The class says who must act::
     KubeauthnError
     ├── UsageError                the caller: arguments that do not fit together
     ├── EnvironmentFailure        the machine: a file that cannot be read, a part that is missing
-    │   └── MissingExtra          … an optional dependency: the hint says what to install
+    │   └── MissingExtra          … an optional dependency: the text says what to install
     ├── KubeconfigError           the owner of the kubeconfig: every fault, with file, line and field
     │   └── KubercError           … of the kuberc with the plugin policy
+    ├── AuthenticationConfigError the owner of an AuthenticationConfiguration file: every fault, with its place
     ├── CredentialError           no credential, so nothing was sent
     │   ├── StaticCredentialError the owner of a token file, certificate or key named in the kubeconfig
     │   ├── AuthProviderError     the owner of an `auth-provider` entry: gone, unknown, or refused
@@ -18,11 +19,25 @@ The class says who must act::
     │   │   └── PluginTimeout
     │   ├── PluginReplyError      the plugin's author: what it printed is not a credential
     │   └── CredentialWaiting     time: the last attempt failed, the next one is not due yet
+    ├── NotMine                   nobody: no configured issuer made this token, another authenticator may know it
+    ├── TokenError                the token's holder: it was refused, and `rule` says by what
+    │   ├── MalformedToken        … it is no compact JWS that can be read, or its claims are of the wrong type
+    │   ├── SignatureRefused      … algorithm, key or signature
+    │   ├── AudienceRefused       … it is meant for somebody else
+    │   ├── TokenExpired          … it has ended, or never said when it ends
+    │   ├── TokenNotYetValid      … its time has not come
+    │   ├── ClaimRefused          … a claim rule said no
+    │   ├── MappingFailed         … its claims give no user
+    │   ├── UserRefused           … a user rule said no
+    │   ├── KeysUnavailable       the issuer or the network: its keys are not there, or not yet
+    │   └── ClaimUnavailable      a claim source: a distributed or aggregated claim cannot be had
+    ├── KeySetError               the issuer: what it publishes is no key set
     ├── ExecInfoError             the plugin's caller: KUBERNETES_EXEC_INFO is missing or not readable
     └── RequestRefused            the server: it answered 401 or 403 (command line only)
 
 Texts are lower case, without a full stop and without secrets. `hint` is what a person
-could do about it; only the command line prints it.
+could do about it; the command line and the plugin SDK print it, and a plugin's install
+hint stands as a note in the traceback too.
 """
 
 from __future__ import annotations
@@ -30,6 +45,21 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Protocol
+
+    class ConfigurationFault(Protocol):
+        """One fault of an AuthenticationConfiguration. Lines and columns count from 1; 0 is nowhere in particular."""
+
+        @property
+        def text(self) -> str: ...  # as Kubernetes prints it
+        @property
+        def field(self) -> str: ...  # `jwt[0].issuer.url`
+        @property
+        def line(self) -> int: ...
+        @property
+        def column(self) -> int: ...
+        @property
+        def kind(self) -> str: ...  # syntax, decode, strict, validation, expression
 
 
 class KubeauthnError(Exception):
@@ -55,10 +85,7 @@ class MissingExtra(EnvironmentFailure):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"{package} is not installed",
-            hint=f"it comes with an extra: pip install 'kubeauthn[{extra}]'",
-        )
+        super().__init__(f"{package} is not installed: pip install 'kubeauthn[{extra}]'")
         self.package = package
         self.extra = extra
 
@@ -77,6 +104,14 @@ class KubeconfigError(KubeauthnError):
 
 class KubercError(KubeconfigError):
     """The kuberc, which carries the plugin policy, is not right."""
+
+
+class AuthenticationConfigError(KubeauthnError):
+    """An AuthenticationConfiguration is not right. `errors` lists every fault: text, field, line, column, kind."""
+
+    def __init__(self, message: str, *, errors: Sequence[ConfigurationFault] = (), hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.errors = tuple(errors)
 
 
 class CredentialError(KubeauthnError):
@@ -125,6 +160,102 @@ class CredentialWaiting(CredentialError):
     def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class NotMine(KubeauthnError):
+    """No issuer of the configuration made this token. It may be another authenticator's."""
+
+
+class TokenError(KubeauthnError):
+    """The token is refused. The text is the whole reason, in kube-apiserver's words; it may hold claims.
+
+    `public_message` is what its sender may be told: it never holds a claim's value nor a rule's message.
+    `rule` is the field of the configuration that refused it, such as `jwt[0].claimValidationRules[1]`, or "".
+    `issuer` is the configured issuer that the token named.
+    """
+
+    public_message = "the token is refused"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        public_message: str | None = None,
+        rule: str = "",
+        issuer: str = "",
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        if public_message is not None:
+            self.public_message = public_message
+        self.rule = rule
+        self.issuer = issuer
+
+
+class MalformedToken(TokenError):
+    """It is no compact JWS that can be read, or its registered claims are of the wrong type."""
+
+    public_message = "the token is malformed"
+
+
+class SignatureRefused(TokenError):
+    """The algorithm is not allowed, no key fits, or the signature is wrong."""
+
+    public_message = "the token's signature cannot be verified"
+    newer_keys_may_help = False
+    """No key at hand has the token's key id: the issuer may have a new one."""
+
+
+class AudienceRefused(TokenError):
+    """The token is meant for another audience."""
+
+    public_message = "the token is not meant for this audience"
+
+
+class TokenExpired(TokenError):
+    """The token has ended, or does not say when it ends."""
+
+    public_message = "the token is expired"
+
+
+class TokenNotYetValid(TokenError):
+    """The token's `nbf` is more than a minute ahead."""
+
+    public_message = "the token is not valid yet"
+
+
+class ClaimRefused(TokenError):
+    """A claim validation rule was not met, or could not be evaluated."""
+
+    public_message = "the token's claims are refused by a rule"
+
+
+class MappingFailed(TokenError):
+    """The claims give no user name, or something else than a user needs."""
+
+    public_message = "the token's claims cannot be mapped to a user"
+
+
+class UserRefused(TokenError):
+    """A user validation rule was not met, or could not be evaluated."""
+
+    public_message = "the user is refused by a rule"
+
+
+class KeysUnavailable(TokenError):
+    """The issuer's keys are not at hand, so nothing it signed can be checked."""
+
+    public_message = "the token's issuer cannot be reached"
+
+
+class ClaimUnavailable(TokenError):
+    """A distributed or aggregated claim cannot be had."""
+
+    public_message = "a claim of the token cannot be fetched"
+
+
+class KeySetError(KubeauthnError):
+    """What an issuer publishes is no key set."""
 
 
 class ExecInfoError(KubeauthnError):

@@ -18,7 +18,17 @@ UNCLEAR_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "mis
 # Split, so that this file does not hold what it looks for.
 UNFINISHED = ("TO" + "DO", "FIX" + "ME")
 # Errors between private modules. A caller meets what they are turned into, or catches them by their public base.
-INTERNAL_ERRORS = {"FileFailure", "ProxyFault", "YamlSyntaxError"}
+INTERNAL_ERRORS = {
+    "BadHeader",
+    "ClaimNeeded",
+    "FileFailure",
+    "NotCompact",
+    "ProxyFault",
+    "Unreachable",
+    "UntrustedServer",
+    "UnusableKey",
+    "YamlSyntaxError",
+}
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".yaml", ".yml", ".json", ".sh", ""}
 
 

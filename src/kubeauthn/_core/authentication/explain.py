@@ -1,0 +1,293 @@
+"""The path of `authenticate`, walked to its end: every step is tried, also after one failed.
+
+The steps are the same functions in the same order; what is added is a note of what each saw and said. The verdict is
+that of `authenticate` itself.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kubeauthn._core.authentication import mapping as mappings
+from kubeauthn._core.authentication.authenticate import NOT_INITIALIZED, NOTHING_FETCHED, authenticate
+from kubeauthn._core.authentication.claims import ClaimNeeded, with_sources
+from kubeauthn._core.authentication.expressions import Expressions
+from kubeauthn._core.authentication.go_time import go_time
+from kubeauthn._core.authentication.rules import check_claim_rules, check_user_rules
+from kubeauthn._core.authentication.token import read_token, untrusted_issuer
+from kubeauthn._core.authentication.trace import Outcome, Step, Trace, Verdict
+from kubeauthn._core.authentication.verify import (
+    check_audience,
+    check_signature,
+    check_times,
+    check_types,
+    read_token_header,
+)
+from kubeauthn.cel import EvalError
+from kubeauthn.errors import KeysUnavailable, NotMine, TokenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kubeauthn._core.authentication.authenticate import KeysOf
+    from kubeauthn._core.authentication.compiled import CompiledAuthenticator, CompiledConfiguration
+    from kubeauthn._core.authentication.token import UntrustedToken
+    from kubeauthn._core.authentication.verdict import UserInfo
+    from kubeauthn._core.jose.keys import KeySet
+
+_SHOWN_DEPTH = 16
+_SECRET_MEMBERS = ("access_token", "JWT")
+_HIDDEN = "<hidden>"
+
+
+def explain(
+    configuration: CompiledConfiguration,
+    token: str,
+    now: float,
+    keys_of: KeysOf,
+    fetched: Mapping[str, Any] = NOTHING_FETCHED,
+    *,
+    show_claims: bool = False,
+) -> Trace:
+    """Never raises for a token, whatever it is."""
+    notes = _Notes()
+    verdict, reason, user = _verdict(configuration, token, now, keys_of, fetched)
+    try:
+        untrusted = read_token(token)
+    except NotMine as error:
+        notes.add(1, "token", "failed", str(error))
+        return Trace(verdict, reason, "", False, user, notes.steps())
+    notes.add(1, "token", "passed", "a compact JWS of three parts", {"characters": len(token)})
+    claims = untrusted.untrusted_claims
+    shown = _shown(claims, 0) if show_claims else None
+    named = untrusted_issuer(claims)
+    authenticator = configuration.by_issuer.get(named)
+    if authenticator is None:
+        notes.add(
+            2, "issuer", "failed", "no issuer of the configuration has this URL",
+            {"iss": named, "configured": [entry.config.issuer.url for entry in configuration.authenticators]},
+            hint=_issuer_hint(named, configuration),
+        )  # fmt: skip
+        return Trace(verdict, reason, "", False, user, notes.steps(), shown)
+    place = f"jwt[{authenticator.index}]"
+    notes.add(2, "issuer", "passed", f"is that of {place}", {"iss": named}, rule=f"{place}.issuer.url")
+    verified, typed = _note_verification(notes, untrusted, authenticator, keys_of(authenticator.config.issuer.url), now)
+    _note_expressions(notes, authenticator, claims, fetched, typed)
+    return Trace(verdict, reason, authenticator.config.issuer.url, verified, user, notes.steps(), shown)
+
+
+def _verdict(
+    configuration: CompiledConfiguration, token: str, now: float, keys_of: KeysOf, fetched: Mapping[str, Any]
+) -> tuple[Verdict, str, UserInfo | None]:
+    try:
+        return "authenticated", "", authenticate(configuration, token, now, keys_of, fetched).user
+    except NotMine as error:
+        return "not mine", str(error), None
+    except TokenError as error:
+        return "refused", str(error), None
+    except ClaimNeeded as needed:
+        return "refused", _not_at_hand(needed), None
+
+
+def _not_at_hand(needed: ClaimNeeded) -> str:
+    return f'oidc: could not expand distributed claims: claim "{needed.name}" has to be fetched, and is not at hand'
+
+
+class _Notes:
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+
+    def steps(self) -> tuple[Step, ...]:
+        return tuple(self._steps)
+
+    def add(
+        self,
+        number: int,
+        name: str,
+        outcome: Outcome,
+        detail: str,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        rule: str = "",
+        expression: str = "",
+        hint: str = "",
+    ) -> None:
+        self._steps.append(Step(number, name, outcome, detail, inputs or {}, rule, expression, hint))
+
+    def attempt(
+        self,
+        number: int,
+        name: str,
+        step: Callable[[], Any],
+        passed: Callable[[Any], str],
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        rule: str = "",
+        expression: str = "",
+    ) -> tuple[bool, Any]:
+        """Do a step and note what it said. Returns whether it passed, and its result."""
+        try:
+            result = step()
+        except (TokenError, EvalError) as error:
+            rule = rule or getattr(error, "rule", "")
+            hint = getattr(error, "hint", None) or ""
+            self.add(number, name, "failed", str(error), inputs, rule=rule, expression=expression, hint=hint)
+            return False, None
+        except ClaimNeeded as needed:
+            self.add(number, name, "failed", _not_at_hand(needed), inputs, rule=rule, expression=expression)
+            return False, None
+        self.add(number, name, "passed", passed(result), inputs, rule=rule, expression=expression)
+        return True, result
+
+
+def _note_verification(
+    notes: _Notes, untrusted: UntrustedToken, authenticator: CompiledAuthenticator, keys: KeySet | None, now: float
+) -> tuple[bool, bool]:
+    """Steps 3 to 6. Returns whether all passed, and whether step 4 did."""
+    claims, issuer, place = untrusted.untrusted_claims, authenticator.config.issuer, f"jwt[{authenticator.index}]"
+
+    def signature() -> None:
+        if keys is None:
+            raise KeysUnavailable(NOT_INITIALIZED, hint="the issuer's keys are not at hand")
+        check_signature(untrusted, keys)
+
+    inputs = {**_header_inputs(untrusted), "keys": [] if keys is None else list(keys.kids)}
+    if keys is not None and keys.skipped:
+        inputs["skipped"] = list(keys.skipped)
+    signed, _ = notes.attempt(3, "signature", signature, lambda _: "is of one of the issuer's keys", inputs)
+    typed, _ = notes.attempt(4, "registered claims", lambda: check_types(claims), lambda _: "are of their types")
+    if not typed:
+        # audience and times cannot be read from claims of the wrong type
+        notes.add(5, "audience", "skipped", "the registered claims are not of their types")
+        notes.add(6, "times", "skipped", "the registered claims are not of their types")
+        return False, False
+    meant, _ = notes.attempt(
+        5, "audience", lambda: check_audience(claims, issuer), lambda _: "is one of the configured audiences",
+        {"aud": claims.get("aud"), "audiences": list(issuer.audiences)}, rule=f"{place}.issuer.audiences",
+    )  # fmt: skip
+    times = {name: go_time(value) for name in ("iat", "nbf", "exp") if (value := claims.get(name)) is not None}
+    timely, _ = notes.attempt(
+        6, "times", lambda: check_times(claims, now), lambda ends: f"ends in {_duration(ends - now)}",
+        {**times, "now": go_time(now)},
+    )  # fmt: skip
+    return signed and meant and timely, True
+
+
+def _header_inputs(untrusted: UntrustedToken) -> dict[str, Any]:
+    try:
+        header = read_token_header(untrusted)
+    except TokenError:
+        return {}
+    inputs: dict[str, Any] = {"alg": header.algorithm, "kid": header.kid}
+    if header.ignored:
+        inputs["ignored"] = list(header.ignored)
+    return inputs
+
+
+def _note_expressions(
+    notes: _Notes,
+    authenticator: CompiledAuthenticator,
+    untrusted_claims: dict[str, Any],
+    fetched: Mapping[str, Any],
+    typed: bool,
+) -> None:
+    """Steps 7 to 10, on claims that may be unverified: nothing here decides."""
+    place = f"jwt[{authenticator.index}]"
+    claims = with_sources(untrusted_claims, fetched) if typed else untrusted_claims
+    elsewhere = getattr(claims, "elsewhere", ())
+    if elsewhere:
+        told = f"{len(elsewhere)} elsewhere, {sum(name in fetched for name in elsewhere)} fetched"
+        notes.add(7, "claim sources", "passed", told, {"claims": sorted(elsewhere)})
+    run = Expressions({"claims": claims})
+    for index, rule in enumerate(authenticator.claim_rules):
+        notes.attempt(
+            8, "claim rule", partial(check_claim_rules, authenticator, claims, run, index), _is_met,
+            {"claim": rule.rule.claim, "required": rule.rule.required_value} if rule.program is None else None,
+            rule=f"{place}.claimValidationRules[{index}]", expression=rule.rule.expression,
+        )  # fmt: skip
+    user = _note_mappings(notes, authenticator, claims, run)
+    if user is None:
+        for index, user_rule in enumerate(authenticator.user_rules):
+            notes.add(
+                10, "user rule", "skipped", "there is no user",
+                rule=f"{place}.userValidationRules[{index}]", expression=user_rule.rule.expression,
+            )  # fmt: skip
+        return
+    run.variables["user"] = user
+    for index, user_rule in enumerate(authenticator.user_rules):
+        notes.attempt(
+            10, "user rule", partial(check_user_rules, authenticator, run, index), _is_met,
+            rule=f"{place}.userValidationRules[{index}]", expression=user_rule.rule.expression,
+        )  # fmt: skip
+
+
+def _note_mappings(
+    notes: _Notes, authenticator: CompiledAuthenticator, claims: dict[str, Any], run: Expressions
+) -> dict[str, Any] | None:
+    """Step 9. Returns the user if all of it could be mapped."""
+    config, place = authenticator.config.claim_mappings, f"jwt[{authenticator.index}].claimMappings"
+    steps: list[tuple[str, Callable[..., Any], str, str]] = [
+        ("username", mappings.map_username, config.username.claim, config.username.expression),
+        ("uid", mappings.map_uid, config.uid.claim, config.uid.expression),
+        ("groups", mappings.map_groups, config.groups.claim, config.groups.expression),
+    ]
+    found: list[Any] = []
+    for name, step, claim, expression in steps:
+        passed, value = notes.attempt(
+            9, name, partial(step, authenticator, claims, run), repr,
+            {"claim": claim} if claim else None, rule=f"{place}.{name}", expression=expression,
+        )  # fmt: skip
+        found.append(value if passed else None)
+    passed, extra = notes.attempt(9, "extra", lambda: mappings.map_extra(authenticator, claims, run), repr)
+    if passed:
+        for index, mapped in enumerate(authenticator.extra):
+            told = "has a value" if mapped.key in extra else "has no value, so the key is absent"
+            notes.add(
+                9, f"extra {mapped.key}", "passed", told,
+                rule=f"{place}.extra[{index}]", expression=mapped.program.text,
+            )  # fmt: skip
+    if not passed or any(value is None for value in found):
+        return None
+    return {"username": found[0], "uid": found[1], "groups": found[2], "extra": extra}
+
+
+def _is_met(_: object) -> str:
+    return "is met"
+
+
+def _issuer_hint(named: str, configuration: CompiledConfiguration) -> str:
+    """The mistakes that people make: a slash at the end, http, capital letters."""
+    if not named:
+        return "the token has no iss claim, or one that is no string"
+    for url in configuration.by_issuer:
+        if url.rstrip("/") == named.rstrip("/"):
+            return f"{url} differs in a slash at the end: both must be the same, letter for letter"
+        if url.lower() == named.lower():
+            return f"{url} differs in capital letters: both must be the same, letter for letter"
+        if url.removeprefix("https://") == named.removeprefix("http://"):
+            return f"{url} is https, the token says http"
+    return ""
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
+
+
+def _shown(value: Any, depth: int) -> Any:
+    """Claims to be looked at: not deeper than anybody looks, and without the secrets of claim sources."""
+    if depth > _SHOWN_DEPTH:
+        return "…"
+    if isinstance(value, dict):
+        # dict.items: not the claims' own access, which stops at a claim that cannot be read
+        return {
+            name: _HIDDEN if name in _SECRET_MEMBERS else _shown(member, depth + 1)
+            for name, member in dict.items(value)
+        }
+    if isinstance(value, list):
+        return [_shown(member, depth + 1) for member in value]
+    return value

@@ -1,0 +1,72 @@
+"""How to mend a fault: for those that people make, what they probably meant."""
+
+from __future__ import annotations
+
+from kubeauthn._core.authentication.faults import STRICT
+from kubeauthn._core.authentication.provider_document import WELL_KNOWN
+from kubeauthn._core.authentication.schema import STRUCTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kubeauthn._core.authentication.faults import ConfigFault
+    from kubeauthn._core.authentication.model import AuthenticationConfiguration
+
+_BASE64_OF_PEM = "LS0tLS1CRUdJTi"  # "-----BEGIN"
+_ENDINGS = (".crt", ".pem", ".cer", ".ca")
+
+_BY_TEXT = (
+    ("cannot be range of a comprehension", "a claim may be anything: write dyn(…) around one that is a list"),
+    ("claims.email_verified must be used", "e.g. a claim rule claims.?email_verified.orValue(true) == true"),
+    ("prefix is required when claim is set", 'write prefix: "" for names as they are, or a prefix such as "oidc:"'),
+    ("must evaluate to bool", "compare it with something: a claim may be anything, and a rule wants true or false"),
+    ("discoveryURL must be different from URL", f"it is the address of the document: …{WELL_KNOWN}, or leave it out"),
+    ("audienceMatchPolicy must be MatchAny", "write audienceMatchPolicy: MatchAny: one of the audiences is enough"),
+    ("claim and expression can't both be set", "keep one of them"),
+    ("undeclared reference to 'user'", "only user rules have user; mappings and claim rules have claims"),
+    ("undeclared reference to 'claims'", "only mappings and claim rules have claims; user rules have user"),
+    ("here a second one begins", "kube-apiserver would take the first document and pass over the others in silence"),
+    ("must be a domain-prefixed path", "write a domain of yours before it: example.com/name"),
+    ("URL scheme must be https", "keys that come over plain http are anybody's"),
+    ("Object 'Kind' is missing", "kind: AuthenticationConfiguration"),
+    ("Object 'apiVersion' is missing", "apiVersion: apiserver.config.k8s.io/v1"),
+)  # fmt: skip
+
+
+def fault_hint(fault: ConfigFault, config: AuthenticationConfiguration | None = None) -> str:
+    """What may be added to a fault, or ""."""
+    if fault.field.endswith(".certificateAuthority") and config is not None:
+        return _authority_hint(_authority(fault.field, config))
+    if fault.kind == STRICT and fault.text.startswith("unknown field"):
+        return _field_hint(fault.field)
+    if fault.text.startswith("no kind "):
+        return "AuthenticationConfiguration is of apiserver.config.k8s.io: v1 since 1.34, v1beta1 1.30, v1alpha1 1.29"
+    return next((hint for part, hint in _BY_TEXT if part in fault.text), "")
+
+
+def _authority(field: str, config: AuthenticationConfiguration) -> str:
+    index = field.removeprefix("jwt[").partition("]")[0]
+    return config.jwt[int(index)].issuer.certificate_authority if index.isdecimal() else ""
+
+
+def _authority_hint(text: str) -> str:
+    stripped = text.strip()
+    if stripped.startswith(_BASE64_OF_PEM):
+        return "it is base64 of a PEM text: put the PEM text itself here"
+    has_block, has_lines = "-----BEGIN" in stripped, "\n" in stripped
+    if not has_block and not has_lines and ("/" in stripped or "\\" in stripped or stripped.endswith(_ENDINGS)):
+        return "it looks like the path of a file: put the content of that file here (certificateAuthority: |)"
+    if has_block and not has_lines:
+        return "the line breaks of the PEM text are missing: write it as a block (certificateAuthority: |)"
+    return "it takes certificates in PEM, as text (certificateAuthority: |)"
+
+
+def _field_hint(field: str) -> str:
+    from difflib import get_close_matches
+
+    name = field.rpartition(".")[2].partition("[")[0]
+    names = {known for fields in STRUCTS.values() for known in fields}
+    if name in names:
+        return "there is such a field, but not here"
+    near = get_close_matches(name[:60], sorted(names), n=1, cutoff=0.6)
+    exact = [known for known in names if known.lower() == name.lower()]
+    return f"did you mean {(exact or near)[0]}?" if exact or near else ""

@@ -1,0 +1,31 @@
+"""From the text of a file to a configuration that can be trusted to work: decode, then check everything."""
+
+from __future__ import annotations
+
+from kubeauthn._core.authentication.decode import decode_configuration
+from kubeauthn._core.authentication.faults import config_error
+from kubeauthn._core.authentication.release import NEWEST
+from kubeauthn._core.authentication.validate import validate_configuration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from kubeauthn._core.authentication.model import AuthenticationConfiguration
+
+
+def load_configuration(
+    text: str | bytes, disallowed_issuers: Collection[str] = (), kubernetes: str = NEWEST
+) -> AuthenticationConfiguration:
+    """The configuration in `text`. Raises AuthenticationConfigError with every fault at once.
+
+    `disallowed_issuers` are URLs that no entry may have: those of other authenticators. `kubernetes` is the
+    release whose fields, rules and functions count.
+    """
+    decoded = decode_configuration(text, kubernetes)
+    faults = validate_configuration(decoded.configuration, disallowed_issuers, kubernetes)
+    if faults:
+        raise config_error([decoded.placed(fault) for fault in faults])
+    if decoded.second is not None:
+        raise decoded.second
+    return decoded.configuration

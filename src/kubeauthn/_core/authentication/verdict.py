@@ -1,0 +1,46 @@
+"""What becomes of a token: a user. (The other two outcomes are errors: `NotMine` and `TokenError`.)"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NO_EXTRA: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+class UserInfo(NamedTuple):
+    """Who a token stands for, in the words of `authentication.k8s.io` UserInfo. It cannot be changed."""
+
+    username: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = NO_EXTRA
+
+    @classmethod
+    def of(cls, mapped: dict[str, Any]) -> UserInfo:
+        """From a user as expressions see it, with lists and dicts."""
+        extra = mapped["extra"]
+        if extra:
+            extra = MappingProxyType({key: tuple(values) for key, values in extra.items()})
+        return cls(mapped["username"], mapped["uid"], tuple(mapped["groups"]), extra or NO_EXTRA)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain lists and dicts, for JSON."""
+        return {
+            "username": self.username,
+            "uid": self.uid,
+            "groups": list(self.groups),
+            "extra": {key: list(values) for key, values in self.extra.items()},
+        }
+
+
+class Authenticated(NamedTuple):
+    """A verdict with what a cache must know."""
+
+    user: UserInfo
+    issuer: str
+    expires_at: float
+    """The token's `exp`: from then on the verdict is another one."""

@@ -1,0 +1,232 @@
+"""YAML text to nodes, with places, the way Kubernetes turns YAML into JSON, and with its error texts.
+
+Plain scalars mean what they mean in YAML 1.1: `n` is false, also where a name was meant. The fields of an object come
+out sorted, because that is the order in which Kubernetes then reads them. Of a field that is given twice the last one
+stands; that it is an error is said in `duplicates`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+
+from kubeauthn._core.authentication.faults import STRICT, ConfigFault
+from kubeauthn._core.authentication.nodes import DEPTH, Entry, Node, undecodable, unreadable
+from kubeauthn._core.record import record
+from kubeauthn._core.yaml_document import event_source, plain_value
+from kubeauthn.cel.go_text import go_format_double, quote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kubeauthn.errors import AuthenticationConfigError
+
+ALIASED_NODES = 100_000
+"""How many nodes all aliases together may stand for. 64 entries that share everything need a few thousand."""
+
+_TAG = "tag:yaml.org,2002:"
+_KINDS = {str: "string", bool: "bool", int: "number", float: "number", type(None): "null"}
+_SHORT_TAGS = {str: "!!str", bool: "!!bool", int: "!!int", float: "!!float", type(None): "!!null"}
+_MERGE = "<<"
+
+
+@record(frozen=True, slots=True)
+class YamlText:
+    """What a YAML text holds: a tree, and what is wrong although it can be read."""
+
+    root: Node
+    duplicates: list[ConfigFault]
+    """Fields that are given twice."""
+    second: AuthenticationConfigError | None
+    """There is more than one document. Kubernetes would take the first in silence, so its own faults are said first."""
+
+
+def read_yaml(text: str) -> YamlText:
+    import yaml
+
+    try:
+        composer = _Composer(event_source(text))
+        root = composer.document()
+        return YamlText(root, composer.duplicates, composer.what_follows())
+    except yaml.YAMLError as error:
+        raise _syntax_error(error) from None
+    except UnicodeEncodeError:
+        raise unreadable("yaml: control characters are not allowed") from None
+
+
+def _syntax_error(error: Any) -> AuthenticationConfigError:
+    import yaml
+
+    problem = (
+        getattr(error, "problem", None) or getattr(error, "reason", None) or "unknown problem parsing YAML content"
+    )
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return unreadable(f"yaml: {problem}")
+    # Go counts the lines of the parser from 0, those of the scanner from 1, and is silent about the first
+    line = mark.line + 1 if isinstance(error, yaml.scanner.ScannerError) else mark.line
+    where = f"line {line}: " if mark.line else ""
+    return unreadable(f"yaml: {where}{problem}", mark.line + 1, mark.column + 1)
+
+
+class _Composer:
+    def __init__(self, loader: Any) -> None:
+        import yaml
+
+        self._yaml = yaml
+        self._next = loader.get_event
+        self._anchors: dict[str, Node | None] = {}  # None: still open
+        self._aliased = 0
+        # What is well-formed but means nothing is said after the last syntax error: first values, then keys.
+        self._bad_values: list[Exception] = []
+        self._bad_keys: list[Exception] = []
+        self.duplicates: list[ConfigFault] = []
+
+    def document(self) -> Node:
+        yaml = self._yaml
+        self._next()  # the start of the stream
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            return Node("null", None, 1, 1)
+        root = self._node(self._next(), 0)
+        self._next()  # the end of the document
+        for fault in self._bad_values + self._bad_keys:
+            raise fault
+        return root
+
+    def what_follows(self) -> AuthenticationConfigError | None:
+        """The fault that a second document follows; an empty one, such as a last `---` makes, is nothing."""
+        yaml = self._yaml
+        try:
+            while (event := self._next()) is not None and not isinstance(event, yaml.StreamEndEvent):
+                mark = event.start_mark
+                content = self._next()
+                if not (isinstance(content, yaml.ScalarEvent) and content.value == "" and content.implicit[0]):
+                    text = "a file holds one document, and here a second one begins"
+                    return unreadable(text, mark.line + 1, mark.column + 1)
+                self._next()  # the end of the empty document
+        except yaml.YAMLError as error:
+            return _syntax_error(error)
+        return None
+
+    def _node(self, event: Any, depth: int) -> Node:
+        yaml = self._yaml
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event.anchor, line, column)
+        if depth >= DEPTH:
+            raise unreadable(f"nested more than {DEPTH} levels deep", line, column)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        if isinstance(event, yaml.ScalarEvent):
+            node = self._scalar(event, line, column)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            items = []
+            while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
+                items.append(self._node(inner, depth + 1))
+            node = Node("array", items, line, column, 1 + sum(item.size for item in items))
+        else:
+            node = self._mapping(line, column, depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, name: str, line: int, column: int) -> Node:
+        if name not in self._anchors:
+            raise unreadable(f"yaml: unknown anchor '{name}' referenced", line, column)
+        node = self._anchors[name]
+        if node is None:
+            self._bad_values.append(unreadable(f"yaml: anchor '{name}' value contains itself", line, column))
+            return Node("null", None, line, column)
+        self._aliased += node.size
+        if self._aliased > ALIASED_NODES:
+            raise unreadable("yaml: document contains excessive aliasing", line, column)
+        return node
+
+    def _mapping(self, line: int, column: int, depth: int) -> Node:
+        yaml = self._yaml
+        found: dict[str, Entry] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            is_merge = isinstance(event, yaml.ScalarEvent) and event.value == _MERGE and event.implicit[0]
+            key = self._node(event, depth + 1)
+            # a key is looked at before its value
+            before_value = len(self._bad_values)
+            value = self._node(self._next(), depth + 1)
+            if is_merge:
+                for entry in self._merged(value, before_value):
+                    self._put(found, entry, quote(entry.key))
+            else:
+                self._put(
+                    found, Entry(self._key(key, value, before_value), value, key.line, key.column), _go_syntax(key)
+                )
+        entries = sorted(found.values(), key=lambda entry: entry.key.encode("utf-8", "replace"))
+        return Node("object", entries, line, column, 1 + sum(entry.value.size for entry in entries))
+
+    def _put(self, found: dict[str, Entry], entry: Entry, shown: str) -> None:
+        if entry.key in found:
+            text = f"line {entry.value.line}: key {shown} already set in map"
+            self.duplicates.append(ConfigFault(text, entry.key, entry.line, entry.column, STRICT))
+        found[entry.key] = entry
+
+    def _scalar(self, event: Any, line: int, column: int) -> Node:
+        text: str = event.value
+        tag: str = event.tag or ""
+        if not tag and not event.implicit[0]:
+            return Node("string", text, line, column)  # quoted
+        if tag == _TAG + "binary":
+            try:
+                return Node("string", b64decode(text, validate=True).decode("utf-8", "replace"), line, column)
+            except Base64Error:
+                self._bad_values.append(unreadable("yaml: !!binary value contains invalid base64 data", line, column))
+        name = tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
+        if name not in ("", "bool", "int", "float", "null"):
+            return Node("string", text, line, column)
+        value = plain_value(text)
+        found = _SHORT_TAGS[type(value)].removeprefix("!!")
+        if name not in ("", found) and (name, found) != ("float", "int"):
+            fault = unreadable(f"yaml: cannot decode !!{found} `{text}` as a !!{name}", line, column)
+            self._bad_values.append(fault)
+        return Node(_KINDS[type(value)], value, line, column)
+
+    def _merged(self, node: Node, position: int) -> list[Entry]:
+        """What `<<` brings, the strongest last."""
+        sources = node.items[::-1] if node.kind == "array" else [node]
+        if any(source.kind != "object" for source in sources):
+            text = "yaml: map merge requires map or sequence of maps as the value"
+            self._bad_values.insert(position, unreadable(text, node.line, node.column))
+        return [entry for source in sources for entry in source.entries]
+
+    def _key(self, node: Node, value: Node, position: int) -> str:
+        """A key as the text that Kubernetes makes of it."""
+        if node.kind == "string":
+            return str(node.value)
+        if node.kind == "bool":
+            return "true" if node.value else "false"
+        if isinstance(node.value, int):
+            return str(node.value)
+        if isinstance(node.value, float):
+            special = {float("inf"): ".inf", float("-inf"): "-.inf"}
+            return special.get(node.value) or go_format_double(node.value)
+        if node.kind == "null":
+            shown = "<nil>" if value.kind == "null" else _go_syntax(value)
+            text = f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}"
+            self._bad_keys.append(undecodable(text, node))
+        else:
+            self._bad_values.insert(position, undecodable(f"yaml: invalid map key: {_go_syntax(node)}", node))
+        return ""
+
+
+def _go_syntax(node: Node) -> str:
+    """A value as Go would write it in a program."""
+    if node.kind == "array":
+        return "[]interface {}{" + ", ".join(map(_go_syntax, node.items)) + "}"
+    if node.kind == "object":
+        entries = ", ".join(f"{quote(entry.key)}:{_go_syntax(entry.value)}" for entry in node.entries)
+        return "map[interface {}]interface {}{" + entries + "}"
+    if node.kind == "string":
+        return quote(str(node.value))
+    if isinstance(node.value, float):
+        return go_format_double(node.value)
+    if node.kind == "bool":
+        return "true" if node.value else "false"
+    return "interface {}(nil)" if node.value is None else str(node.value)

@@ -1,0 +1,65 @@
+"""The text of a token: three parts of canonical base64url, joined by dots.
+
+Canonical means that exactly one text stands for these bytes: no padding, no white space, no stray bits in the last
+character. Where many texts mean one token, a list of refused tokens can be walked around.
+"""
+
+from __future__ import annotations
+
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+
+from kubeauthn._core.jose.limits import TOKEN_CHARACTERS
+
+# Maps the URL alphabet to the one that binascii knows, and everything else but the dot to a character neither knows.
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_TO_STANDARD = bytes(
+    (_STANDARD + b".")[(_ALPHABET + b".").index(code)] if code in _ALPHABET + b"." else ord("!") for code in range(256)
+)
+_PADDING = (b"", b"", b"==", b"=")
+_LAST_OF_TWO = frozenset(_STANDARD[::16])
+_LAST_OF_THREE = frozenset(_STANDARD[::4])
+
+
+class NotCompact(ValueError):
+    """The text is no token of three parts."""
+
+
+def split_compact(token: str) -> tuple[bytes, bytes, bytes, bytes]:
+    """What is signed, as it came; then header, payload and signature, in the alphabet that `decode_part` reads.
+
+    Raises NotCompact.
+    """
+    if len(token) > TOKEN_CHARACTERS:
+        raise NotCompact(f"token has {len(token)} characters, at most {TOKEN_CHARACTERS} are read")
+    try:
+        text = token.encode("ascii")
+    except UnicodeEncodeError:
+        raise NotCompact("token has characters that no token has") from None
+    parts = text.translate(_TO_STANDARD).split(b".", 3)
+    if len(parts) != 3:
+        raise NotCompact("malformed token")
+    header, payload, signature = parts
+    return text[: len(header) + 1 + len(payload)], header, payload, signature
+
+
+def decode_part(part: bytes) -> bytes:
+    """The bytes that a part stands for. Raises ValueError, which says where it is not canonical base64url."""
+    excess = len(part) & 3
+    if (excess == 2 and part[-1] not in _LAST_OF_TWO) or (excess == 3 and part[-1] not in _LAST_OF_THREE):
+        raise ValueError(_fault(part) or f"stray bits in the last character, at input byte {len(part) - 1}")
+    try:
+        return a2b_base64(part + _PADDING[excess], strict_mode=True)
+    except Base64Error:
+        raise ValueError(_fault(part) or f"illegal base64 data at input byte {len(part)}") from None
+
+
+def decode_text(text: str) -> bytes:
+    """The bytes that a base64url text stands for, in a key for instance. Raises ValueError."""
+    return decode_part(text.encode("ascii").translate(_TO_STANDARD).replace(b".", b"!"))
+
+
+def _fault(part: bytes) -> str:
+    at = part.find(b"!")
+    return f"illegal base64 data at input byte {at}" if at >= 0 else ""

@@ -1,0 +1,166 @@
+"""Who a token is, by one AuthenticationConfiguration.
+
+The decision is `_core.authentication.authenticate`, a plain function. Here is what it stands on: the clock, each
+issuer's keys, and, for asynchronous callers, the fetching of what is missing.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from kubeauthn._core.authentication.authenticate import authenticate
+from kubeauthn._core.authentication.claims import ClaimNeeded
+from kubeauthn._core.authentication.compiled import NEWEST, CompiledConfiguration, compile_configuration
+from kubeauthn._core.authentication.explain import explain
+from kubeauthn._core.jose.keys import KeySet, parse_key_set
+from kubeauthn.errors import KeysUnavailable, SignatureRefused, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from kubeauthn._core.authentication.model import AuthenticationConfiguration, JWTAuthenticator
+    from kubeauthn._core.authentication.trace import Trace
+    from kubeauthn._core.authentication.verdict import Authenticated, UserInfo
+    from kubeauthn.server.distributed import ClaimSourceResolver, SourcesOfToken
+    from kubeauthn.server.keysource import KeySource
+
+
+class GivenKeys:
+    """A `KeySource` for keys that are given once and never change."""
+
+    def __init__(self, keys: KeySet) -> None:
+        self._keys = keys
+
+    def keys_at_hand(self) -> KeySet | None:
+        return self._keys
+
+    async def newer_keys(self, than: KeySet | None) -> KeySet | None:
+        return self._keys
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """They never do."""
+
+
+class Authenticator:
+    """Decides about tokens. Threads and tasks may share it.
+
+    `keys` are key sets by issuer URL, as the issuers publish them; an issuer that is not in it has no keys. Without
+    `keys` each issuer is asked for its own. `key_sources` puts something else in their place, per issuer URL.
+    """
+
+    def __init__(
+        self,
+        config: AuthenticationConfiguration,
+        keys: Mapping[str, Mapping[str, Any]] | None = None,
+        *,
+        key_sources: Mapping[str, KeySource] | None = None,
+        kubernetes: str = NEWEST,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        if keys is not None and key_sources is not None:
+            raise UsageError("keys are given or fetched from sources, not both")
+        self._configuration: CompiledConfiguration = compile_configuration(config, kubernetes)
+        self._clock = clock
+        if keys is not None:
+            key_sources = {url: GivenKeys(parse_key_set(document)) for url, document in keys.items()}
+        elif key_sources is None:
+            key_sources = {entry.issuer.url: _discovered(entry) for entry in config.jwt}
+        self._sources = dict(key_sources)
+        self._at_hand = {url: source.keys_at_hand for url, source in self._sources.items()}
+        self._resolvers: dict[str, ClaimSourceResolver] = {}
+
+    @property
+    def configuration(self) -> AuthenticationConfiguration:
+        return self._configuration.configuration
+
+    @property
+    def key_sources(self) -> Mapping[str, KeySource]:
+        """Where each issuer's keys come from."""
+        return self._sources
+
+    def authenticate(self, token: str, now: float | None = None) -> UserInfo:
+        """Whose token this is, with keys and claims that are at hand. Raises TokenError or NotMine."""
+        return self.decide(token, now).user
+
+    async def authenticate_async(self, token: str, now: float | None = None) -> UserInfo:
+        """The same; keys that are missing and claims that are elsewhere are fetched. Raises TokenError or NotMine."""
+        return (await self.decide_async(token, now)).user
+
+    def decide(self, token: str, now: float | None = None) -> Authenticated:
+        """As `authenticate`, with the issuer and the time until which the verdict holds."""
+        now = self._clock() if now is None else now
+        try:
+            return authenticate(self._configuration, token, now, self._keys_of)
+        except ClaimNeeded as needed:
+            return self._decide_with_sources(token, now, needed)
+
+    async def decide_async(self, token: str, now: float | None = None) -> Authenticated:
+        """As `authenticate_async`, with the issuer and the time until which the verdict holds."""
+        now = self._clock() if now is None else now
+        sourced: SourcesOfToken | None = None
+        fetched: dict[str, Any] = {}
+        keys_asked = False
+        while True:
+            try:
+                return authenticate(self._configuration, token, now, self._keys_of, fetched)
+            except KeysUnavailable as error:
+                if keys_asked or not await self._newer_keys(error.issuer):
+                    raise
+                keys_asked = True
+            except SignatureRefused as error:
+                if keys_asked or not error.newer_keys_may_help or not await self._newer_keys(error.issuer):
+                    raise
+                keys_asked = True
+            except ClaimNeeded as needed:
+                # Each round fetches a claim that was not there, and a token names a limited number of them.
+                if sourced is None:
+                    sourced = self._resolver(needed.issuer).for_token(needed.claims, now)
+                fetched[needed.name] = await sourced.value(needed.name)
+
+    def explain(self, token: str, now: float | None = None, *, show_claims: bool = False) -> Trace:
+        """Every step of the way, also after one that failed. Fetches nothing.
+
+        The trace never holds a signature or a secret; the claims are in it only with `show_claims`.
+        """
+        now = self._clock() if now is None else now
+        return explain(self._configuration, token, now, self._keys_of, show_claims=show_claims)
+
+    def _keys_of(self, issuer: str) -> KeySet | None:
+        at_hand = self._at_hand.get(issuer)
+        return None if at_hand is None else at_hand()
+
+    async def _newer_keys(self, issuer: str) -> bool:
+        source = self._sources.get(issuer)
+        if source is None:
+            return False
+        before = source.keys_at_hand()
+        newer = await source.newer_keys(before)
+        return newer is not None and newer is not before
+
+    def _decide_with_sources(self, token: str, now: float, needed: ClaimNeeded) -> Authenticated:
+        """With aggregated claims, which the token brings along; what has to be fetched is refused."""
+        sourced = self._resolver(needed.issuer).for_token(needed.claims, now)
+        fetched: dict[str, Any] = {}
+        while True:
+            fetched[needed.name] = sourced.value_at_hand(needed.name)
+            try:
+                return authenticate(self._configuration, token, now, self._keys_of, fetched)
+            except ClaimNeeded as another:
+                needed = another
+
+    def _resolver(self, issuer: str) -> ClaimSourceResolver:
+        found = self._resolvers.get(issuer)
+        if found is None:
+            from kubeauthn.server.distributed import ClaimSourceResolver
+
+            config = self._configuration.by_issuer[issuer].config.issuer
+            made = ClaimSourceResolver(config, self._sources[issuer])
+            found = self._resolvers.setdefault(issuer, made)
+        return found
+
+
+def _discovered(entry: JWTAuthenticator) -> KeySource:
+    from kubeauthn.server.keysets import DiscoveredKeys
+
+    return DiscoveredKeys(entry.issuer)

@@ -1,0 +1,116 @@
+"""An issuer's keys, found by discovery and kept: the shell around `KeySetState`, with its lock, clock and network."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from kubeauthn._core.authentication.keyset_state import Intervals, KeySetState, KeySetStatus
+from kubeauthn._core.authentication.model import Issuer
+from kubeauthn._core.jose.keys import KeySet
+from kubeauthn.errors import KubeauthnError
+from kubeauthn.server.discovery import Discovery, Documents, issuer_documents
+
+_log = logging.getLogger("kubeauthn.server")
+
+
+class DiscoveredKeys:
+    """A `KeySource` that asks the issuer.
+
+    One fetch at a time, which all who need it wait for. `run` keeps the keys fresh in the background and brings the
+    first ones in when an issuer was down at start; without it they are fetched when the first token needs them.
+    """
+
+    def __init__(
+        self,
+        issuer: Issuer,
+        *,
+        documents: Documents | None = None,
+        intervals: Intervals | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.issuer_url = issuer.url
+        self._discovery = Discovery(issuer, documents or issuer_documents(issuer))
+        self._state: KeySetState[KeySet] = KeySetState(intervals)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._flight: asyncio.Task[None] | None = None
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def status(self) -> KeySetStatus:
+        return self._state.status
+
+    def keys_at_hand(self) -> KeySet | None:
+        return self._state.keys
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        self._callbacks.append(callback)
+
+    async def newer_keys(self, than: KeySet | None) -> KeySet | None:
+        if self._state.keys is than:
+            if (flight := self._flight_here()) is None:
+                with self._lock:
+                    now = self._clock()
+                    allowed = self._state.may_ask(now)
+                    if allowed:
+                        self._state.asked(now)
+                flight = self._begin() if allowed else None
+            if flight is not None:
+                # Shielded: one caller who gives up must not end what others wait for.
+                await asyncio.shield(flight)
+        return self._state.keys
+
+    async def run(self) -> None:
+        """Fetch whenever it is due, until cancelled."""
+        while True:
+            wait = self._state.seconds_until_due(self._clock())
+            if wait > 0:
+                await asyncio.sleep(wait)
+            else:
+                await asyncio.shield(self._flight_here() or self._begin())
+
+    def _flight_here(self) -> asyncio.Task[None] | None:
+        """The fetch under way, if this event loop runs it: a task of another loop cannot be waited for here."""
+        flight = self._flight
+        if flight is None or flight.done() or flight.get_loop() is not asyncio.get_running_loop():
+            return None
+        return flight
+
+    def _begin(self) -> asyncio.Task[None]:
+        with self._lock:
+            self._state.begun(self._clock())
+        self._flight = asyncio.get_running_loop().create_task(self._fetch())
+        return self._flight
+
+    async def _fetch(self) -> None:
+        """Never raises but when cancelled: what became of it is in the state."""
+        failure = "the fetch was interrupted"
+        try:
+            found = await self._discovery.key_set()
+            keys = KeySet.from_dict(found.document)
+            if not keys:
+                raise ValueError(f"{found.address}: no usable key in the key set")
+            failure = ""
+        except (KubeauthnError, ValueError) as error:
+            failure = str(error)
+        except Exception as error:
+            # Whatever a library comes up with: it ends this attempt, and not the task that makes the next ones.
+            failure = f"unexpected {type(error).__name__}"
+            _log.exception("keys of issuer %s", self.issuer_url)
+        finally:
+            if failure:
+                with self._lock:
+                    self._state.failed(failure, self._clock())
+        if failure:
+            _log.warning("keys of issuer %s were not fetched: %s", self.issuer_url, failure)
+            return
+        with self._lock:
+            changed = self._state.fetched(keys, found.fingerprint, self._clock())
+        if changed:
+            _log.info("keys of issuer %s: %s", self.issuer_url, found.fingerprint)
+            for callback in self._callbacks:
+                callback()

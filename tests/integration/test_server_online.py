@@ -1,0 +1,327 @@
+"""The whole way: a file, discovery over TLS, tokens, claims from other sources, and the result cache."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubeauthn.errors import (
+    ClaimRefused,
+    ClaimUnavailable,
+    KeysUnavailable,
+    NotMine,
+    SignatureRefused,
+    TokenExpired,
+)
+from kubeauthn.server import Authenticator, load_configuration
+from kubeauthn.server.cache import CachedAuthenticator
+from kubeauthn.server.keysets import DiscoveredKeys
+from kubeauthn.testing import CertificateAuthority, FakeClock
+from kubeauthn.testing.issuer import Issuer
+from tests.integration.rough_servers import RoughServer, reply
+
+CLAIM_MAPPINGS = """
+username: {claim: sub, prefix: ""}
+groups: {claim: groups, prefix: ""}
+"""
+EXPRESSIONS = """
+username: {expression: claims.sub}
+groups: {expression: "dyn(claims.teams).map(t, 'team:' + t)"}
+"""
+
+
+def configuration(issuer: Issuer, mappings: str = CLAIM_MAPPINGS, rules: str = "[]") -> str:
+    return "\n".join(
+        [
+            "apiVersion: apiserver.config.k8s.io/v1",
+            "kind: AuthenticationConfiguration",
+            "jwt:",
+            "- issuer:",
+            f"    url: {issuer.url}",
+            "    audiences: [kubernetes]",
+            "    certificateAuthority: |",
+            textwrap.indent(issuer.ca.certificate_pem.decode(), " " * 6),
+            f"  claimValidationRules: {rules}",
+            "  claimMappings:",
+            textwrap.indent(mappings, " " * 4),
+        ]
+    )
+
+
+def authenticator(issuer: Issuer, mappings: str = CLAIM_MAPPINGS, rules: str = "[]", **options: Any) -> Authenticator:
+    return Authenticator(load_configuration(configuration(issuer, mappings, rules)), **options)
+
+
+def sources_for(issuer: Issuer, clock: FakeClock) -> dict[str, Any]:
+    (entry,) = load_configuration(configuration(issuer)).jwt
+    return {issuer.url: DiscoveredKeys(entry.issuer, clock=clock)}
+
+
+@pytest.fixture(scope="module")
+def ca() -> CertificateAuthority:
+    return CertificateAuthority("online CA")
+
+
+@pytest.fixture
+def issuer(ca: CertificateAuthority) -> Iterator[Issuer]:
+    with Issuer(ca=ca) as running:
+        running.rotate()
+        yield running
+
+
+@pytest.fixture
+def source(ca: CertificateAuthority) -> Iterator[RoughServer]:
+    with RoughServer(ca) as running:
+        yield running
+
+
+def distributed(source: RoughServer, **names: str) -> dict[str, Any]:
+    return {
+        "_claim_names": names,
+        "_claim_sources": {
+            name: {"endpoint": f"{source.url}/{name}", "access_token": f"for-{name}"} for name in names.values()
+        },
+    }
+
+
+# -- keys -----------------------------------------------------------------------------------------
+
+
+def test_keys_are_fetched_for_the_first_token_and_are_then_at_hand(issuer: Issuer) -> None:
+    checked = authenticator(issuer)
+    token = issuer.token("jane", groups=["dev"])
+    with pytest.raises(KeysUnavailable, match="oidc: authenticator not initialized"):
+        checked.authenticate(token)
+    assert issuer.requests == []
+    user = asyncio.run(checked.authenticate_async(token))
+    assert (user.username, user.groups) == ("jane", ("dev",))
+    assert checked.authenticate(token) == user
+    assert len(issuer.requests) == 2
+
+
+def test_an_issuer_that_is_down_is_not_initialized(issuer: Issuer) -> None:
+    issuer.fail_next(10_000)
+    checked = authenticator(issuer)
+    for _ in range(5):
+        with pytest.raises(KeysUnavailable, match="oidc: authenticator not initialized"):
+            asyncio.run(checked.authenticate_async(issuer.token("jane")))
+    assert len(issuer.requests) == 1
+
+
+def test_a_rotated_key_is_found_and_made_up_ones_cost_one_fetch(issuer: Issuer) -> None:
+    clock = FakeClock()
+    checked = authenticator(issuer, key_sources=sources_for(issuer, clock))
+    asyncio.run(checked.authenticate_async(issuer.token("jane")))
+    issuer.rotate()
+    assert asyncio.run(checked.authenticate_async(issuer.token("joe"))).username == "joe"
+    seen = len(issuer.requests)
+    times = {"iat": int(time.time()), "exp": int(time.time()) + 60}
+    for number in range(20):
+        forged = issuer.sign({"iss": issuer.url, "aud": "kubernetes", **times}, headers={"kid": f"made-up-{number}"})
+        with pytest.raises(SignatureRefused):
+            asyncio.run(checked.authenticate_async(forged))
+    assert len(issuer.requests) == seen
+    clock.advance(30)
+    for _ in range(20):
+        with pytest.raises(SignatureRefused):
+            asyncio.run(checked.authenticate_async(forged))
+    assert len(issuer.requests) == seen + 1
+
+
+def test_an_issuer_that_fails_later_does_not_end_what_worked(issuer: Issuer) -> None:
+    checked = authenticator(issuer)
+    token = issuer.token("jane")
+    asyncio.run(checked.authenticate_async(token))
+    issuer.fail_next(10_000)
+    issuer.rotate()
+    with pytest.raises(SignatureRefused):
+        asyncio.run(checked.authenticate_async(issuer.token("joe")))
+    assert asyncio.run(checked.authenticate_async(token)).username == "jane"
+
+
+# -- claims of other sources ----------------------------------------------------------------------
+
+
+def test_the_groups_claim_is_fetched(issuer: Issuer, source: RoughServer) -> None:
+    checked = authenticator(issuer)
+    source.routes["/src1"] = reply(issuer.token("x", groups=["a", "b"]).encode())
+    token = issuer.token("jane", **distributed(source, groups="src1"))
+    assert asyncio.run(checked.authenticate_async(token)).groups == ("a", "b")
+    assert [request.header("authorization") for request in source.requests] == ["Bearer for-src1"]
+    with pytest.raises(ClaimUnavailable, match="has to be fetched"):
+        checked.authenticate(token)
+
+
+def test_any_claim_that_an_expression_touches_is_fetched_and_no_other(issuer: Issuer, source: RoughServer) -> None:
+    checked = authenticator(issuer, EXPRESSIONS)
+    source.routes["/src1"] = reply(issuer.token("x", teams=["blue"]).encode())
+    token = issuer.token("jane", **distributed(source, teams="src1", unused="src2"))
+    assert asyncio.run(checked.authenticate_async(token)).groups == ("team:blue",)
+    assert source.paths() == ["/src1"]
+
+
+def test_a_rule_that_says_no_first_saves_the_fetch(issuer: Issuer, source: RoughServer) -> None:
+    checked = authenticator(issuer, EXPRESSIONS, "[{expression: \"claims.sub == 'joe'\"}]")
+    token = issuer.token("jane", **distributed(source, teams="src1"))
+    with pytest.raises(ClaimRefused):
+        asyncio.run(checked.authenticate_async(token))
+    assert source.requests == []
+
+
+def test_a_rule_over_a_fetched_claim(issuer: Issuer, source: RoughServer) -> None:
+    checked = authenticator(issuer, rules="[{expression: \"has(claims.level) && claims.level == 'high'\"}]")
+    token = issuer.token("jane", groups=[], **distributed(source, level="src1"))
+    source.routes["/src1"] = reply(issuer.token("x", level="low").encode())
+    with pytest.raises(ClaimRefused):
+        asyncio.run(checked.authenticate_async(token))
+    source.routes["/src1"] = reply(issuer.token("x", level="high").encode())
+    assert asyncio.run(checked.authenticate_async(token)).username == "jane"
+
+
+def test_an_aggregated_claim_is_used_without_a_network(issuer: Issuer) -> None:
+    checked = authenticator(issuer, keys={issuer.url: issuer.jwks()})
+    inner = issuer.token("x", groups=["inside"])
+    token = issuer.token("jane", _claim_names={"groups": "s"}, _claim_sources={"s": {"JWT": inner}})
+    assert checked.authenticate(token).groups == ("inside",)
+    assert issuer.requests == []
+
+
+def test_a_claim_that_cannot_be_had_refuses_the_token(issuer: Issuer, source: RoughServer) -> None:
+    checked = authenticator(issuer)
+    token = issuer.token("jane", **distributed(source, groups="src1"))
+    with pytest.raises(ClaimUnavailable, match="404 Not Found") as caught:
+        asyncio.run(checked.authenticate_async(token))
+    assert caught.value.public_message == "a claim of the token cannot be fetched"
+
+
+def test_a_claim_elsewhere_that_nothing_asks_for_changes_nothing(issuer: Issuer, source: RoughServer) -> None:
+    checked = authenticator(issuer, 'username: {claim: sub, prefix: ""}')
+    token = issuer.token("jane", **distributed(source, groups="src1"))
+    assert asyncio.run(checked.authenticate_async(token)).groups == ()
+    assert source.requests == []
+
+
+# -- the result cache -----------------------------------------------------------------------------
+
+
+class Counted:
+    """An authenticator that counts how often it is really asked."""
+
+    def __init__(self, inner: Authenticator) -> None:
+        self._inner = inner
+        self.key_sources = inner.key_sources
+        self.asked = 0
+
+    def decide(self, token: str, now: float | None = None) -> Any:
+        self.asked += 1
+        return self._inner.decide(token, now)
+
+    async def decide_async(self, token: str, now: float | None = None) -> Any:
+        self.asked += 1
+        return await self._inner.decide_async(token, now)
+
+
+def cached(issuer: Issuer, clock: FakeClock, **options: Any) -> tuple[CachedAuthenticator, Counted]:
+    counted = Counted(authenticator(issuer, **options))
+    return CachedAuthenticator(counted, clock=clock), counted  # type: ignore[arg-type]
+
+
+def warm(issuer: Issuer, clock: FakeClock) -> tuple[CachedAuthenticator, Counted]:
+    """With the keys at hand: when they come, everything decided before they did is forgotten."""
+    checked, counted = cached(issuer, clock)
+    asyncio.run(checked.authenticate_async(issuer.token("somebody")))
+    assert len(checked.results) == 0
+    counted.asked = 0
+    return checked, counted
+
+
+def test_a_result_is_decided_once_in_ten_seconds(issuer: Issuer) -> None:
+    clock = FakeClock(time.time())
+    checked, counted = warm(issuer, clock)
+    token = issuer.token("jane")
+    first = asyncio.run(checked.authenticate_async(token))
+    clock.advance(9.9)
+    assert asyncio.run(checked.authenticate_async(token)) == first
+    assert checked.authenticate(token) == first
+    assert counted.asked == 1
+    clock.advance(0.1)
+    assert checked.authenticate(token) == first
+    assert counted.asked == 2
+
+
+def test_a_remembered_result_ends_with_the_token(issuer: Issuer) -> None:
+    clock = FakeClock(time.time())
+    checked, _ = cached(issuer, clock)
+    token = issuer.token("jane", expires_in=5)
+    asyncio.run(checked.authenticate_async(token))
+    clock.advance(5)
+    with pytest.raises(TokenExpired):
+        asyncio.run(checked.authenticate_async(token))
+
+
+def test_a_refusal_is_remembered_for_two_seconds(issuer: Issuer) -> None:
+    clock = FakeClock(time.time())
+    checked, counted = warm(issuer, clock)
+    expired = issuer.token("jane", expires_in=-60)
+    for _ in range(5):
+        with pytest.raises(TokenExpired):
+            asyncio.run(checked.authenticate_async(expired))
+    assert counted.asked == 1
+    clock.advance(2)
+    with pytest.raises(TokenExpired):
+        asyncio.run(checked.authenticate_async(expired))
+    assert counted.asked == 2
+
+
+def test_a_withdrawn_key_ends_what_was_remembered(issuer: Issuer) -> None:
+    clock, wall = FakeClock(), FakeClock(time.time())
+    sources = sources_for(issuer, clock)
+    checked, _ = cached(issuer, wall, key_sources=sources)
+    old = issuer.token("jane")
+    asyncio.run(checked.authenticate_async(old))
+    issuer.withdraw(issuer.kids[0])
+    issuer.rotate()
+    asyncio.run(checked.authenticate_async(issuer.token("joe")))  # brings the new keys in
+    clock.advance(1)
+    with pytest.raises(SignatureRefused):
+        asyncio.run(checked.authenticate_async(old))
+
+
+def test_an_issuer_that_is_down_is_not_remembered(issuer: Issuer) -> None:
+    wall = FakeClock(time.time())
+    clock = FakeClock()
+    checked, _ = cached(issuer, wall, key_sources=sources_for(issuer, clock))
+    issuer.fail_next(1)
+    token = issuer.token("jane")
+    with pytest.raises(KeysUnavailable):
+        asyncio.run(checked.authenticate_async(token))
+    clock.advance(10)
+    assert asyncio.run(checked.authenticate_async(token)).username == "jane"
+
+
+def test_what_only_the_network_can_tell_is_not_refused_for_those_who_may_ask_it(issuer: Issuer) -> None:
+    wall = FakeClock(time.time())
+    checked, _ = cached(issuer, wall)
+    token = issuer.token("jane")
+    with pytest.raises(KeysUnavailable):
+        checked.authenticate(token)
+    asyncio.run(checked.authenticate_async(token))
+    issuer.rotate()
+    newer = issuer.token("joe")
+    with pytest.raises(SignatureRefused):
+        checked.authenticate(newer)
+    assert asyncio.run(checked.authenticate_async(newer)).username == "joe"
+
+
+def test_not_mine_is_not_remembered(issuer: Issuer) -> None:
+    checked, counted = cached(issuer, FakeClock(time.time()))
+    for _ in range(3):
+        with pytest.raises(NotMine):
+            asyncio.run(checked.authenticate_async("opaque"))
+    assert counted.asked == 3
+    assert len(checked.results) == 0

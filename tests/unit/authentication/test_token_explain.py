@@ -1,0 +1,141 @@
+"""`explain`: every step, whatever fails, and no more than may be shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kubeauthn.errors import TokenError
+
+from .conftest import part
+
+
+def outcomes(trace):
+    return [(step.number, step.name, step.outcome) for step in trace.steps]
+
+
+@pytest.fixture
+def authenticator(bench):
+    return bench.authenticator(
+        rules=[
+            {"claim": "hd", "requiredValue": "example.com"},
+            {"expression": "claims.level >= 2.0", "message": "too low"},
+        ],
+        groups={"expression": "claims.roles.split(',')"},
+        uid={"claim": "sub"},
+        extra=[{"key": "example.com/t", "valueExpression": "claims.?t.orValue('')"}],
+        user_rules=[{"expression": "user.username != 'root'", "message": "no root"}],
+    )
+
+
+GOOD = {"hd": "example.com", "level": 3, "roles": "a,b", "sub": "s"}
+
+
+def test_a_good_token(authenticator, bench):
+    trace = authenticator.explain(bench.token(**GOOD))
+    assert (trace.verdict, trace.reason, trace.verified, trace.issuer) == ("authenticated", "", True, bench.url)
+    assert trace.user == authenticator.authenticate(bench.token(**GOOD))
+    assert {step.outcome for step in trace.steps} == {"passed"}
+    assert [step.number for step in trace.steps] == [1, 2, 3, 4, 5, 6, 8, 8, 9, 9, 9, 9, 9, 10]
+    assert trace.claims is None
+    assert trace.steps[5].detail == "ends in 10 min"
+
+
+def test_every_step_is_tried_after_the_first_failure(authenticator, bench):
+    token = bench.token(**{**GOOD, "aud": "x", "exp": bench.now - 5, "hd": "other", "level": 1, "username": "root"})
+    trace = authenticator.explain(f"{token.rpartition('.')[0]}.{part(b'x' * 256)}")
+    assert trace.verdict == "refused"
+    assert not trace.verified
+    assert trace.user is None
+    failed = [step for step in trace.steps if step.outcome == "failed"]
+    assert [(step.number, step.name) for step in failed] == [
+        (3, "signature"), (5, "audience"), (6, "times"), (8, "claim rule"), (8, "claim rule"), (10, "user rule"),
+    ]  # fmt: skip
+    assert failed[3].rule == "jwt[0].claimValidationRules[0]"
+    assert failed[4].expression == "claims.level >= 2.0"
+    assert "no root" in failed[5].detail
+
+
+def test_the_reason_is_that_of_authenticate(authenticator, bench):
+    trace = authenticator.explain(bench.token(**{**GOOD, "level": 1}))
+    with pytest.raises(TokenError) as refused:
+        authenticator.authenticate(bench.token(**{**GOOD, "level": 1}))
+    assert trace.reason == str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "opaque", "a.b.c", "{}", "\ufeff", "x" * 1_000_000, "..", "\ud800"])
+def test_what_is_no_token(authenticator, text):
+    trace = authenticator.explain(text)
+    assert trace.verdict == "not mine"
+    assert outcomes(trace) == [(1, "token", "failed")]
+
+
+@pytest.mark.parametrize(
+    ("iss", "hint"),
+    [
+        ("https://issuer.example/", "slash"),
+        ("https://ISSUER.example", "capital"),
+        ("http://issuer.example", "https"),
+        (5, "no iss"),
+        ("https://else.example", ""),
+    ],
+)
+def test_an_issuer_that_nearly_matches(authenticator, bench, iss, hint):
+    trace = authenticator.explain(bench.token(iss=iss))
+    assert trace.verdict == "not mine"
+    assert hint in trace.steps[-1].hint
+
+
+def test_claims_are_shown_only_on_request_and_marked(authenticator, bench):
+    token = bench.token(**GOOD, secret_note="hidden-value")
+    plain, shown = authenticator.explain(token), authenticator.explain(token, show_claims=True)
+    assert "hidden-value" not in str(plain) + json.dumps(plain.as_dict())
+    assert shown.as_dict()["claims"]["secret_note"] == "hidden-value"
+    forged = f"{token.rpartition('.')[0]}.{part(b'x' * 256)}"
+    marked = authenticator.explain(forged, show_claims=True)
+    assert "claims" not in marked.as_dict()
+    assert marked.as_dict()["unverifiedClaims"]["secret_note"] == "hidden-value"
+    assert "not verified" in str(marked)
+
+
+def test_no_signature_and_no_access_token_is_ever_shown(authenticator, bench):
+    sources = {"s": {"endpoint": "https://claims.example", "access_token": "top-secret"}}
+    token = bench.token(**GOOD, _claim_names={"t": "s"}, _claim_sources=sources)
+    trace = authenticator.explain(token, show_claims=True)
+    text = str(trace) + json.dumps(trace.as_dict())
+    assert "top-secret" not in text
+    assert token.rpartition(".")[2][:20] not in text
+    assert "has to be fetched" in trace.reason
+    assert (7, "claim sources", "passed") in outcomes(trace)
+
+
+def test_no_keys_at_hand(bench, authenticator):
+    from kubeauthn.server import Authenticator
+
+    trace = Authenticator(authenticator.configuration, keys={}).explain(bench.token(**GOOD), bench.now)
+    assert trace.reason == "oidc: authenticator not initialized"
+    assert not trace.verified
+    assert [step.name for step in trace.steps if step.outcome == "failed"] == ["signature"]
+
+
+def test_odd_tokens_are_explained_too(authenticator, bench):
+    deep = bench.raw_token(f'{json.dumps(bench.claims())[:-1]}, "x": {"[" * 5000}{"]" * 5000}, "n": 1e999}}')
+    for token in (
+        deep,
+        bench.token(**GOOD, nbf="x", aud={}),
+        bench.token(_claim_names=5),
+        bench.raw_token(b'{"iss": "https://issuer.example"}', header="nonsense"),
+        bench.raw_token(b'{"iss": "https://issuer.example"}', header={"alg": "none"}),
+    ):
+        trace = authenticator.explain(token, show_claims=True)
+        assert trace.verdict == "refused"
+        assert json.dumps(trace.as_dict())
+        assert str(trace)
+
+
+def test_a_token_cannot_write_to_the_terminal(authenticator, bench):
+    evil = "\x1b[2J\n\u2713 authenticated\r\u202e"
+    text = str(authenticator.explain(bench.token(**{**GOOD, "hd": evil, "aud": evil, "sub": evil}), show_claims=True))
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert not any(line.startswith("\u2713 authenticated") for line in text.split("\n"))

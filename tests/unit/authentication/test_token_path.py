@@ -1,0 +1,263 @@
+"""The path of a token: who it is, or why not."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+
+import pytest
+
+from kubeauthn import errors
+from kubeauthn._core.authentication.authenticate import VerifiedClaims
+from kubeauthn._core.authentication.go_time import go_time
+from kubeauthn.server import Authenticator, UserInfo
+
+
+def refusal(authenticator, token, now=None):
+    with pytest.raises(errors.TokenError) as refused:
+        authenticator.authenticate(token, now)
+    return refused.value
+
+
+def test_a_user(bench):
+    authenticator = bench.authenticator(
+        groups={"claim": "groups", "prefix": "oidc:"},
+        uid={"claim": "sub"},
+        extra=[{"key": "example.com/tenant", "valueExpression": "claims.tenant"}],
+    )
+    user = authenticator.authenticate(bench.token(groups=["a", "b"], sub="s", tenant="t", jti="j"))
+    assert user == UserInfo(
+        "jane", "s", ("oidc:a", "oidc:b"),
+        {"authentication.kubernetes.io/credential-id": ("JTI=j",), "example.com/tenant": ("t",)},
+    )  # fmt: skip
+    with pytest.raises(TypeError):
+        user.extra["example.com/tenant"] = ("admin",)
+    assert asyncio.run(authenticator.authenticate_async(bench.token(sub="s", tenant="t"))).username == "jane"
+
+
+def test_not_mine(bench):
+    authenticator = bench.authenticator()
+    for token in (bench.token(iss="https://other.example"), bench.token(iss=...), "opaque", "", "a.b.c"):
+        with pytest.raises(errors.NotMine):
+            authenticator.authenticate(token)
+
+
+def test_googles_issuer_without_scheme(bench):
+    import yaml
+
+    from kubeauthn.server import load_configuration
+
+    config = load_configuration(
+        yaml.safe_dump(
+            {
+                "apiVersion": "apiserver.config.k8s.io/v1",
+                "kind": "AuthenticationConfiguration",
+                "jwt": [
+                    {
+                        "issuer": {"url": "https://accounts.google.com", "audiences": ["app"]},
+                        "claimMappings": {"username": {"claim": "username", "prefix": ""}},
+                    }
+                ],
+            }
+        )
+    )
+    authenticator = Authenticator(config, keys={"https://accounts.google.com": bench.jwks})
+    assert authenticator.authenticate(bench.token(iss="accounts.google.com"), bench.now).username == "jane"
+
+
+def test_an_issuer_without_keys(bench):
+    authenticator = Authenticator(bench.authenticator().configuration, keys={})
+    error = refusal(authenticator, bench.token())
+    assert type(error) is errors.KeysUnavailable
+    assert str(error) == "oidc: authenticator not initialized"
+    assert error.issuer == bench.url
+    with pytest.raises(errors.KeysUnavailable):
+        asyncio.run(authenticator.authenticate_async(bench.token()))
+
+
+@pytest.mark.parametrize(
+    ("aud", "audiences", "says"),
+    [
+        ("other", ["app"], 'expected audience "app" got ["other"]'),
+        (["x", "y"], ["app"], 'expected audience "app" got ["x" "y"]'),
+        (..., ["app"], 'expected audience "app" got []'),
+        (None, ["app", "b"], 'expected audience in ["app" "b"] got [""]'),
+        ([], ["b", "app"], 'expected audience in ["app" "b"] got []'),
+    ],
+)
+def test_audiences(bench, aud, audiences, says):
+    error = refusal(bench.authenticator(audiences=audiences), bench.token(aud=aud))
+    assert str(error) == f"oidc: verify token: oidc: {says}"
+    assert type(error) is errors.AudienceRefused
+    assert error.rule == "jwt[0].issuer.audiences"
+
+
+def test_any_audience_will_do(bench):
+    assert bench.authenticator(audiences=["app", "b"]).authenticate(bench.token(aud=["x", "b"])).username == "jane"
+
+
+def test_times(bench):
+    authenticator = bench.authenticator()
+    assert authenticator.authenticate(bench.token(exp=bench.now + 1))
+    assert authenticator.authenticate(bench.token(exp=bench.now + 1.9))
+    assert authenticator.authenticate(bench.token(exp=1e18))
+    assert authenticator.authenticate(bench.token(nbf=bench.now + 60))
+    assert type(refusal(authenticator, bench.token(nbf=bench.now + 61))) is errors.TokenNotYetValid
+    for exp in (bench.now, bench.now - 1, bench.now + 0.9, 0, -1, -1e18, 2**63, 1e300):
+        assert type(refusal(authenticator, bench.token(exp=exp))) is errors.TokenExpired
+    assert "0001-01-01 00:00:00 +0000 UTC" in str(refusal(authenticator, bench.token(exp=...)))
+    assert "2023-11-14 22:13:20 +0000 UTC" in str(refusal(authenticator, bench.token(exp=bench.now)))
+
+
+def test_a_verdict_ends_with_its_token(bench):
+    assert bench.authenticator().decide(bench.token(exp=bench.now + 5)).expires_at == bench.now + 5
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "1970-01-01 00:00:00 +0000 UTC"),
+        (1.5, "1970-01-01 00:00:01.5 +0000 UTC"),
+        (951782400, "2000-02-29 00:00:00 +0000 UTC"),
+        (253402300800, "10000-01-01 00:00:00 +0000 UTC"),
+        (-62135596800, "0001-01-01 00:00:00 +0000 UTC"),
+        (2**63, "292277026596-12-04 15:30:08 +0000 UTC"),
+    ],
+)
+def test_times_are_printed_as_go_prints_them(seconds, text):
+    assert go_time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("exp", "4102444800", "cannot unmarshal string into Go struct field idToken.exp of type json.Number"),
+        ("exp", True, "cannot unmarshal bool into Go struct field idToken.exp of type json.Number"),
+        ("exp", None, 'strconv.ParseFloat: parsing "": invalid syntax'),
+        ("iat", {}, "cannot unmarshal object into Go struct field idToken.iat of type json.Number"),
+        ("nbf", [], "cannot unmarshal array into Go struct field idToken.nbf of type json.Number"),
+        ("sub", 5, "cannot unmarshal number into Go struct field idToken.sub of type string"),
+        ("nonce", 5, "cannot unmarshal number into Go struct field idToken.nonce of type string"),
+        ("aud", 5, "cannot unmarshal number into Go struct field idToken.aud of type []string"),
+        ("aud", ["app", 5], "cannot unmarshal number into Go struct field idToken.aud of type string"),
+        ("_claim_names", "x", "cannot unmarshal string into Go struct field idToken._claim_names of type map"),
+    ],
+)
+def test_registered_claims_of_the_wrong_type(bench, name, value, says):
+    error = refusal(bench.authenticator(), bench.token(**{name: value}))
+    assert says in str(error)
+    assert type(error) is errors.MalformedToken
+
+
+def test_claim_rules(bench):
+    authenticator = bench.authenticator(
+        rules=[
+            {"claim": "hd", "requiredValue": "example.com"},
+            {"expression": "claims.level >= 2.0", "message": "level is too low"},
+        ]
+    )
+    assert authenticator.authenticate(bench.token(hd="example.com", level=2))
+    error = refusal(authenticator, bench.token(hd="secret.example", level=2))
+    assert str(error) == "oidc: required claim hd value does not match. Got = secret.example, want = example.com"
+    assert error.rule == "jwt[0].claimValidationRules[0]"
+    assert "secret" not in error.public_message
+    assert str(refusal(authenticator, bench.token(level=2))) == "oidc: required claim hd not present in ID token"
+    error = refusal(authenticator, bench.token(hd="example.com", level=1))
+    assert str(error) == (
+        "oidc: error evaluating claim validation expression: "
+        "validation expression 'claims.level >= 2.0' failed: level is too low"
+    )
+    assert error.rule == "jwt[0].claimValidationRules[1]"
+    assert "level" not in error.public_message
+    error = refusal(authenticator, bench.token(hd="example.com"))
+    assert str(error) == (
+        "oidc: error evaluating claim validation expression: "
+        "expression 'claims.level >= 2.0' resulted in error: no such key: level"
+    )
+
+
+def test_rules_come_before_mappings(bench):
+    authenticator = bench.authenticator(rules=[{"claim": "hd", "requiredValue": "x"}])
+    assert type(refusal(authenticator, bench.token(username=5))) is errors.ClaimRefused
+
+
+def test_user_rules(bench):
+    authenticator = bench.authenticator(
+        user_rules=[{"expression": "!user.username.startsWith('system:')", "message": "reserved"}]
+    )
+    error = refusal(authenticator, bench.token(username="system:admin"))
+    assert type(error) is errors.UserRefused
+    assert error.rule == "jwt[0].userValidationRules[0]"
+    assert str(error).endswith("validation expression '!user.username.startsWith('system:')' failed: reserved")
+
+
+@pytest.mark.parametrize("username", ["", None])
+@pytest.mark.parametrize("prefix", ["", "oidc:"])
+def test_an_empty_name_is_no_name(bench, username, prefix):
+    authenticator = bench.authenticator(username={"claim": "username", "prefix": prefix})
+    assert type(refusal(authenticator, bench.token(username=username))) is errors.MappingFailed
+
+
+@pytest.mark.parametrize(
+    ("verified", "says"),
+    [
+        (False, "oidc: email not verified"),
+        (None, "oidc: email not verified"),
+        ("true", "oidc: parse 'email_verified' claim: json: cannot unmarshal string into Go value of type bool"),
+    ],
+)
+def test_an_address_must_be_verified(bench, verified, says):
+    authenticator = bench.authenticator(username={"claim": "email", "prefix": ""})
+    assert str(refusal(authenticator, bench.token(email="j@x", email_verified=verified))) == says
+    assert authenticator.authenticate(bench.token(email="j@x")).username == "j@x"
+    assert authenticator.authenticate(bench.token(email="j@x", email_verified=True)).username == "j@x"
+
+
+@pytest.mark.parametrize(
+    ("expression", "groups"),
+    [
+        ("claims.roles.split(',')", ("a", "b")),
+        ("claims.roles", ("a,b",)),
+        ("claims.none", ()),
+        ("['x', '', 'y']", ("x", "y")),
+        ("dyn([])", ()),
+    ],
+)
+def test_groups_by_expression(bench, expression, groups):
+    authenticator = bench.authenticator(groups={"expression": expression})
+    assert authenticator.authenticate(bench.token(roles="a,b", none=None)).groups == groups
+
+
+@pytest.mark.parametrize("value", [5, {"k": "v"}, ["a", 1], [["a"]], True])
+def test_groups_that_are_no_texts(bench, value):
+    by_claim = bench.authenticator(groups={"claim": "g", "prefix": ""})
+    by_expression = bench.authenticator(groups={"expression": "claims.g"})
+    for authenticator in (by_claim, by_expression):
+        assert type(refusal(authenticator, bench.token(g=value))) is errors.MappingFailed
+
+
+def test_expressions_of_one_token_have_one_budget(bench):
+    loops = "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, dyn(claims.l).all(c, c >= 0.0 || a < %d)))"
+    rules = [{"expression": loops % number, "message": "m"} for number in range(20)]
+    authenticator = bench.authenticator(rules=rules)
+    error = refusal(authenticator, bench.token(l=[0] * 1000))
+    assert "cost more than" in str(error)
+    assert authenticator.authenticate(bench.token(l=[0])).username == "jane"
+
+
+def test_verified_claims_are_made_in_one_place():
+    with pytest.raises(TypeError):
+        VerifiedClaims(object(), {}, 0.0)
+
+
+def test_errors_can_go_to_another_process(bench):
+    error = refusal(bench.authenticator(), bench.token(aud="x"))
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301  our own bytes
+    assert (str(copy), type(copy), copy.rule) == (str(error), type(error), error.rule)
+
+
+def test_keys_or_sources(bench):
+    with pytest.raises(errors.UsageError):
+        Authenticator(bench.authenticator().configuration, keys={}, key_sources={})
+    with pytest.raises(errors.KeySetError):
+        Authenticator(bench.authenticator().configuration, keys={bench.url: {"keys": 5}})
