@@ -58,7 +58,7 @@ endef
 
 setup: .venv/.package ## the virtual environment in .venv
 
-test: setup ## all tests (PYTEST_ARGS="-k name" for some of them)
+test: setup ## the tests (PYTEST_ARGS="-k name" for some of them; CI=true adds two slow ones)
 	$(PY) -m pytest $(SUITES) $(PYTEST_ARGS)
 
 demo: setup ## the whole thing end to end on this machine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections import Counter
@@ -53,6 +54,8 @@ def in_ci() -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before anything runs, so that fixtures of a session or a module see it too."""
+    # `make test &` in a script, or nohup, starts us with Ctrl-C ignored, and what the tests start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     home = tempfile.mkdtemp(prefix="kubeauthn-tests-")
     config.stash[SESSION_HOME] = home
     config.stash[LEFT_OUT] = Counter()

@@ -7,27 +7,37 @@ from collections.abc import Callable
 
 __all__ = ["TOKENS", "mutated", "soup"]
 
-_OPERATORS = "+ - * / % ! && || == != < <= > >= in ? : . .? [ ] [? { } {? ( ) , ?".split()
-_LITERALS = (
-    "0 1 -1 2u 18446744073709551615u 9223372036854775807 -9223372036854775808 9223372036854775808 0x7fffffffffffffff 1.5 "
-    "-0.0 1e308 1e999 5e-324 .5 1. true false null '' 'a' \"é\" '\\u0000' '\\U0010FFFF' '\\ud800' b'\\xff' b'' r'\\d+' "
-    "'1s' '1970-01-01T00:00:00Z' '10.0.0.0/8' '1.2.3' '1.5Gi' '(a+)+$' '%s' '%' '__dot__' '\\n' '''x''' [] {} [1] {1:2}"
-).split(" ")
-_NAMES = (
-    "claims user s n b z l m email groups x y e i k v a class None __import__ self V c t1 k1 f1 __result__ @result "
-    "__dot__ foo__dot__bar __ int string type dyn list map optional google.protobuf.Duration"
-).split(" ")
-_CALLS = (
-    "size has all exists exists_one existsOne map filter transformList transformMap transformMapEntry optMap optFlatMap "
-    "sortBy matches find findAll split join replace substring charAt indexOf lastIndexOf lowerAscii upperAscii trim "
-    "format quote contains startsWith endsWith int uint double string bytes bool duration timestamp dyn type "
-    "getFullYear getSeconds getDate optional.of optional.none optional.ofNonZeroValue orValue or value hasValue "
-    "unwrapOpt sets.contains sets.intersects lists.range slice flatten distinct sort first last isSorted sum min max "
-    "url isURL getHost quantity isQuantity add sub sign ip isIP family cidr isCIDR containsIP semver isSemver "
-    "isGreaterThan compareTo format.named validate cel.bind math.greatest"
-).split(" ")
+_OPERATORS_TEXT = "+ - * / % ! && || == != < <= > >= in ? : . .? [ ] [? { } {? ( ) , ?"
+_OPERATORS = _OPERATORS_TEXT.split(" ")
+_LITERALS_TEXT = (
+    "0 1 -1 2u 18446744073709551615u 9223372036854775807 -9223372036854775808 "
+    "9223372036854775808 0x7fffffffffffffff 1.5 -0.0 1e308 1e999 5e-324 .5 1. true false null "
+    "'' 'a' \"é\" '\\u0000' '\\U0010FFFF' '\\ud800' b'\\xff' b'' r'\\d+' '1s' '1970-01-01T00:00:00Z' "
+    "'10.0.0.0/8' '1.2.3' '1.5Gi' '(a+)+$' '%s' '%' '__dot__' '\\n' '''x''' [] {} [1] {1:2}"
+)
+_LITERALS = _LITERALS_TEXT.split(" ")
+_NAMES_TEXT = (
+    "claims user s n b z l m email groups x y e i k v a class None __import__ self V c t1 k1 "
+    "f1 __result__ @result __dot__ foo__dot__bar __ int string type dyn list map optional "
+    "google.protobuf.Duration"
+)
+_NAMES = _NAMES_TEXT.split(" ")
+_CALLS_TEXT = (
+    "size has all exists exists_one existsOne map filter transformList transformMap "
+    "transformMapEntry optMap optFlatMap sortBy matches find findAll split join replace "
+    "substring charAt indexOf lastIndexOf lowerAscii upperAscii trim format quote contains "
+    "startsWith endsWith int uint double string bytes bool duration timestamp dyn type "
+    "getFullYear getSeconds getDate optional.of optional.none optional.ofNonZeroValue orValue "
+    "or value hasValue unwrapOpt sets.contains sets.intersects lists.range slice flatten "
+    "distinct sort first last isSorted sum min max url isURL getHost quantity isQuantity add "
+    "sub sign ip isIP family cidr isCIDR containsIP semver isSemver isGreaterThan compareTo "
+    "format.named validate cel.bind math.greatest"
+)
+_CALLS = _CALLS_TEXT.split(" ")
 TOKENS = (*_OPERATORS, *_LITERALS, *_NAMES, *_CALLS)
-_ODD_CHARACTERS = "\0\x01\t\n\r\x0b\x0c\x1f\x7f\x85\xa0é\u2028\u202e\ufeff\ufffe\ufffd\U0001f600\ud800\udfff`'\"\\$#@~^;|&"
+_ODD_CHARACTERS = (
+    "\0\x01\t\n\r\x0b\x0c\x1f\x7f\x85\xa0é\u2028\u202e\ufeff\ufffe\ufffd\U0001f600\ud800\udfff`'\"\\$#@~^;|&"
+)
 
 Mutation = Callable[[random.Random, str, list[str]], str]
 

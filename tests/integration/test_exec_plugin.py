@@ -186,8 +186,28 @@ def test_install_hint_ten_times_an_hour() -> None:
 def test_not_executable(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("#!/bin/sh\n")
-    with pytest.raises(PluginNotFound, match="not found: Permission denied"):
-        run(plain)
+    with pytest.raises(PluginNotFound) as caught:
+        run(plain, install_hint="brew install plain")
+    assert str(caught.value) == f"exec: executable {plain} is not executable: Permission denied"
+    assert caught.value.hint == f"chmod +x {plain}"
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_not_executable_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plain").write_text("#!/bin/sh\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(PluginNotFound, match="exec: executable plain is not executable") as caught:
+        run("plain")
+    assert caught.value.hint == f"chmod +x {tmp_path / 'plain'}"
+
+
+def test_a_script_whose_interpreter_is_missing_is_not_a_matter_of_its_mode(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    with pytest.raises(PluginNotFound, match="not found") as caught:
+        run(script, install_hint="reinstall it")
+    assert caught.value.hint == "reinstall it"
 
 
 def test_not_a_program(tmp_path: Path) -> None:
@@ -472,6 +492,7 @@ def test_no_descriptor_is_left_behind(scripted: ScriptedPlugin, directory: Plugi
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # that is the point of it
 def test_a_plugin_that_may_not_be_ended_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """`sudo` makes it another user's: the system then refuses to end it."""
     pids: list[int] = []

@@ -233,7 +233,7 @@ def test_a_child_that_keeps_standard_output(directory: PluginDirectory):
     path = directory.script("my-plugin", f"echo '{DOCUMENT}'\nsleep 300 &")
     checked = check(path, options=("--api-version", "v1"))
     assert checked.code == 1
-    assert set(checked.faults) == {"v1", "v1 with cluster", "no terminal", "processes"}
+    assert set(checked.faults) == {"v1", "v1 with cluster", "processes"}
     assert "keeps its standard output open" in checked.reasons["v1"]
 
 
@@ -313,7 +313,9 @@ def test_one_that_needs_a_terminal_gets_none(directory: PluginDirectory, body: s
     checked = check(directory.script("my-plugin", f"{body}\necho '{DOCUMENT}'"), options=("--timeout", "10"))
     assert checked.code == 1
     assert checked.reasons["v1"].startswith(reason)
-    assert checked.reasons["no terminal"] == "gives up without a person; --interactive tries it with one"
+    assert checked.results["no terminal"] == "note"
+    assert checked.reasons["no terminal"] == "not judged: no run gave a credential; --interactive lets a person help"
+    assert checked.reasons["standard error"] == "not judged: no run gave a credential"
 
 
 def test_a_prompt_on_standard_error_is_noted(directory: PluginDirectory):
@@ -366,7 +368,31 @@ def test_no_credential_at_all(directory: PluginDirectory, body: str, reason: str
     checked = check(directory.script("my-plugin", body), options=("--api-version", "v1"))
     assert checked.code == 1
     assert checked.reasons["v1"].startswith(reason)
+    assert checked.reasons["standard error"] == "not judged: no run gave a credential"
+    assert checked.reasons["no terminal"].startswith("not judged: ")
     assert "second run" not in checked.results
+
+
+def test_of_what_a_plugin_says_before_it_fails_the_error_is_quoted(directory: PluginDirectory):
+    path = directory.script(
+        "my-plugin", "echo starting >&2; echo 'my-plugin: error: no login' >&2; echo bye >&2; exit 1"
+    )
+    assert check(path).reasons["v1"] == 'ended with exit code 1, saying "my-plugin: error: no login"'
+    path = directory.script("my-plugin", "echo starting >&2; echo 'no login' >&2; echo >&2; exit 1")
+    assert check(path).reasons["v1"] == 'ended with exit code 1, saying "no login"'
+
+
+def test_a_plugin_that_needs_the_clusters_configuration_gets_a_note_about_the_option(directory: PluginDirectory):
+    path = write(directory, "request.cluster_config['audience']\n" + GOOD)
+    checked = check(path)
+    assert len(checked.faults) == 4
+    assert checked.results["cluster config"] == "note"
+    assert "--cluster-config" in checked.reasons["cluster config"]
+    checked = check(path, options=("--cluster-config", '{"audience": "prod"}'))
+    assert checked.code == 0
+    assert "cluster config" not in checked.results
+    assert checked.reasons["no terminal"] == "answers without a person"
+    assert "cluster config" not in check(path, options=("--cluster-config", "{}")).results
 
 
 # -- it cannot be started -------------------------------------------------------------------------
@@ -375,8 +401,18 @@ def test_no_credential_at_all(directory: PluginDirectory, body: str, reason: str
 def test_a_command_that_is_not_there():
     code, out, _ = invoke("--", "no-such-plugin")
     assert code == 4
-    assert out.splitlines()[0] == "fault   start   not found on PATH, or not executable"
+    assert out.splitlines()[0] == "fault   start   no-such-plugin: not found on PATH"
     assert check("no-such-plugin").report["started"] is False
+
+
+def test_a_path_that_is_not_there_or_not_executable(tmp_path: Path):
+    path = tmp_path / "plugin"
+    assert check(path).reasons == {"start": f"{path}: no such file"}
+    path.write_text("#!/bin/sh\n")
+    checked = check(path)
+    assert checked.code == 4
+    assert checked.reasons == {"start": f"{path} is there, but not executable (chmod +x {path})"}
+    assert check(tmp_path).reasons == {"start": f"{tmp_path}: is a directory"}
 
 
 def test_a_file_that_is_no_program(tmp_path: Path):
@@ -405,6 +441,14 @@ def test_a_wrong_command_line(arguments: tuple[str, ...]):
     assert code == 2
     assert out == ""
     assert err.startswith("error: ")
+
+
+def test_a_cluster_configuration_that_is_no_json_is_told_where():
+    _, _, err = invoke("--cluster-config", "{audience:prod}", "--", "x")
+    first, second = err.splitlines()
+    assert first.startswith("error: --cluster-config takes JSON: expecting property name")
+    assert first.endswith("at line 1, column 2")
+    assert second == """hint: for example --cluster-config '{"audience": "prod"}'"""
 
 
 # -- with a person --------------------------------------------------------------------------------

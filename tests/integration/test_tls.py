@@ -14,6 +14,7 @@ from kubeauthn._core.certificates import matching_pair
 from kubeauthn._core.kubeconfig.model import Cluster
 from kubeauthn._io import tls
 from kubeauthn._secret import Secret
+from kubeauthn.cli.certificate_view import presented_view
 from kubeauthn.errors import EnvironmentFailure, KubeconfigError
 from kubeauthn.testing.apiserver import ApiServer
 from kubeauthn.testing.pki import CertificateAuthority
@@ -48,6 +49,20 @@ def test_another_ca_is_not(server: ApiServer) -> None:
     other = CertificateAuthority().certificate_pem
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(server, tls.server_context(cluster(server, certificate_authority_data=other)))
+
+
+def test_the_certificate_of_a_server_that_is_not_trusted_can_be_looked_at(server: ApiServer) -> None:
+    before = len(server.requests)
+    untrusting = cluster(server, certificate_authority_data=CertificateAuthority().certificate_pem)
+    shown = presented_view(tls.presented_certificate(untrusting, 5))
+    subject, _, rest = shown.partition(", issued by ")
+    issuer, _, fingerprint = rest.partition(", SHA-256 ")
+    assert subject
+    assert issuer == "CN=kubeauthn test CA"
+    assert len(fingerprint.split(":")) == 32
+    assert len(server.requests) == before
+    with pytest.raises(OSError, match="refused"):
+        tls.presented_certificate(Cluster(server="https://127.0.0.1:1"), 5)
 
 
 def test_without_a_ca_the_system_decides(server: ApiServer) -> None:

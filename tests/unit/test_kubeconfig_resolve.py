@@ -117,6 +117,23 @@ def test_cluster_and_user_both_missing_are_both_reported():
     ]
 
 
+def test_a_name_from_the_caller_has_no_place_in_a_file():
+    with pytest.raises(KubeconfigError) as caught:
+        target(config(), Overrides(context="gone"))
+    assert str(caught.value) == 'context "gone" does not exist'
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "hint"), [("prdo", "did you mean prod? the"), ("zzz", "the"), ("p" * 9999, "the")]
+)
+def test_the_hint_names_a_context_that_is_near(asked_for: str, hint: str):
+    contexts = [{"name": name, "context": {"cluster": "c"}} for name in ("prod", "staging", "prod" * 1000)]
+    with pytest.raises(KubeconfigError) as caught:
+        target(config(contexts=contexts), Overrides(context=asked_for))
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith(f"{hint} contexts are: prod, ")
+
+
 def test_the_hint_lists_contexts():
     with pytest.raises(KubeconfigError) as caught:
         target(config(contexts=[{"name": f"c{index:02}"} for index in range(25)], **{"current-context": ""}))

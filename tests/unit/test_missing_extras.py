@@ -44,7 +44,7 @@ for module in sys.argv[1:]:
     try:
         importlib.import_module(f"kubeauthn.client.{module}")
     except MissingExtra as error:
-        named[module] = [error.extra, error.hint]
+        named[module] = [error.extra, str(error).removeprefix(error.package)]
 print(json.dumps(named))
 """
 )
@@ -68,7 +68,7 @@ def test_every_module_names_its_extra():
     )
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout) == {
-        module: [extra, f"it comes with an extra: pip install 'kubeauthn[{extra}]'"]
+        module: [extra, f" is not installed: pip install 'kubeauthn[{extra}]'"]
         for module, (_, extra) in LIBRARY_AND_EXTRA.items()
     }
 
@@ -91,5 +91,4 @@ def test_a_command_names_the_extra_it_lacks(command: list[str], tmp_path: Path):
     )
     assert result.returncode == 4, result.stderr
     said = result.stdout + result.stderr
-    assert "socksio is not installed" in said
-    assert "pip install 'kubeauthn[socks]'" in said
+    assert "socksio is not installed: pip install 'kubeauthn[socks]'" in said

@@ -58,6 +58,19 @@ def test_where_there_is_no_document_all_of_it_is_kept(printed: bytes):
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
+        ("starting\nno login\n\n", '"no login"'),
+        ("starting\np: error: no login\np: hint: log in\n", '"p: error: no login"'),
+        ("Traceback:\n  File x\nValueError: SECRET-TOKEN\n", '"ValueError: …"'),
+        ("", '""'),
+    ],
+)
+def test_of_a_failure_the_line_that_tells_why_is_quoted(text: str, shown: str):
+    assert quoted(text, ("SECRET-TOKEN",), of_failure=True) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
         ("Loading\nmore", '"Loading"'),
         ("\n\n  indented ", '"indented"'),
         ("the token is SECRET-TOKEN.", '"the token is …."'),

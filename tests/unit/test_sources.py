@@ -60,7 +60,7 @@ def test_nothing_configured_is_anonymous_and_says_so() -> None:
 
 @pytest.mark.parametrize("user", [User(token=Secret("t")), User(exec=EXEC), CERTIFICATE, User(token_file="/t")])
 def test_credentials_are_not_sent_over_plain_http(user: User) -> None:
-    with pytest.raises(KubeconfigError, match="is not https"):
+    with pytest.raises(KubeconfigError, match="server of the cluster entry: http://127.0.0.1:8001 is not https"):
         source(user, Cluster(server="http://127.0.0.1:8001"))
 
 
@@ -153,8 +153,10 @@ def test_the_last_good_token_stays_while_the_file_is_away(tmp_path: Path, clock:
 
 
 def test_no_file_and_no_token_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StaticCredentialError, match="tokenFile"):
-        TokenFileSource(str(tmp_path / "none"), fallback=Secret("")).get()
+    path = str(tmp_path / "none")
+    with pytest.raises(StaticCredentialError) as caught:
+        TokenFileSource(path, fallback=Secret("")).get()
+    assert str(caught.value) == f"tokenFile {path}: no such file or directory"
 
 
 def test_no_file_but_a_token_beside_it(tmp_path: Path) -> None:

@@ -41,6 +41,31 @@ def test_the_users_environment_does_not_decide(name: str):
     assert name not in os.environ
 
 
+A_TEST_OF_CTRL_C = """
+import signal, subprocess, sys
+
+def test_what_a_child_inherits():
+    program = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout == b"True\\n"
+"""
+
+
+def test_ctrl_c_reaches_what_a_test_starts_also_where_it_was_ignored(tmp_path: Path):
+    """As it is for `make test &` in a script, and below nohup."""
+    (tmp_path / "test_it.py").write_text(A_TEST_OF_CTRL_C)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    pytest_command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-q", "."]
+    result = subprocess.run(
+        ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "-", *pytest_command],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert result.returncode == 0, result.stdout
+
+
 # -- needs ----------------------------------------------------------------------------------------
 
 A_TEST_THAT_NEEDS = """

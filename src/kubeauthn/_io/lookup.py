@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 def find_executable(command: str) -> str | None:
     """The path to run, or None. A command with a separator is taken as it is.
@@ -11,22 +15,42 @@ def find_executable(command: str) -> str | None:
     What `PATH` finds relative to the current directory is not used: whoever can write there
     could otherwise choose the plugin.
     """
-    if os.sep in command or (os.altsep and os.altsep in command):
-        return command if is_executable(command) else None
-    if not command:
+    return next((path for path in _candidates(command) if is_executable(path)), None)
+
+
+def find_unexecutable(command: str) -> str | None:
+    """Where `find_executable` finds nothing: the path of a file that is there and may not be executed, or None."""
+    if find_executable(command) is not None:
         return None
-    for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        if not os.path.isabs(directory):
-            continue
-        for suffix in _suffixes(command):
-            path = os.path.join(directory, command + suffix)
-            if is_executable(path):
-                return path
-    return None
+    return next((path for path in _candidates(command) if os.path.isfile(path)), None)
+
+
+def why_not_found(command: str) -> tuple[str, str]:
+    """Where `find_executable` finds nothing: why, and what to do about it, which may be empty."""
+    if path := find_unexecutable(command):
+        return f"{path} is there, but not executable", f"chmod +x {path}"
+    if not is_path(command):
+        return f"{command}: not found on PATH", ""
+    return f"{command}: is a directory" if os.path.isdir(command) else f"{command}: no such file", ""
 
 
 def is_executable(path: str) -> bool:
     return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def is_path(command: str) -> bool:
+    """Whether the command has a separator, and so is not looked for on `PATH`."""
+    return os.sep in command or bool(os.altsep and os.altsep in command)
+
+
+def _candidates(command: str) -> Iterator[str]:
+    if is_path(command):
+        yield command
+    elif command:
+        for directory in os.environ.get("PATH", os.defpath).split(os.pathsep):
+            if os.path.isabs(directory):
+                for suffix in _suffixes(command):
+                    yield os.path.join(directory, command + suffix)
 
 
 def _suffixes(command: str) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from kubeauthn._core.credential import ClientIdentity
 from kubeauthn._core.kubeconfig.model import Cluster
@@ -72,6 +73,21 @@ def proxy_context(cluster: Cluster) -> ssl.SSLContext:
     if cluster.certificate_authority_data:
         _trust(context, cluster.certificate_authority_data)
     return context
+
+
+def presented_certificate(cluster: Cluster, seconds: float) -> bytes:
+    """The certificate that the server shows, as DER, verified by nobody. For a diagnosis: nothing is sent to it.
+
+    Raises OSError where none can be had.
+    """
+    context = _client_context(cluster.tls_server_name)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    parts = urlsplit(cluster.server)
+    host = parts.hostname or ""
+    with socket.create_connection((host, parts.port or 443), seconds) as plain:
+        with context.wrap_socket(plain, server_hostname=host) as encrypted:
+            return encrypted.getpeercert(binary_form=True) or b""
 
 
 def load_identity(context: ssl.SSLContext, identity: ClientIdentity) -> None:

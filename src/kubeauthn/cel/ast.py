@@ -25,7 +25,7 @@ __all__ = [
     "Node",
     "Select",
     "Struct",
-    "size_of_tree",
+    "repeated_nodes",
     "walk",
 ]
 
@@ -206,8 +206,8 @@ def walk(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(current.children()))
 
 
-def size_of_tree(node: Node) -> int:
-    """How many nodes there are, those that stand in several places counted in each. Takes one look at each."""
+def repeated_nodes(node: Node) -> int:
+    """How many nodes a walk meets that it has met before. Takes one look at each."""
     sizes: dict[int, int] = {}
     waiting = [node]
     while waiting:
@@ -219,4 +219,4 @@ def size_of_tree(node: Node) -> int:
         else:
             sizes[id(current)] = 1 + sum(sizes[id(child)] for child in children)
             waiting.pop()
-    return sizes[id(node)]
+    return sizes[id(node)] - len(sizes)

@@ -101,7 +101,12 @@ class _Loop:
         g = self.g
         g.flush()
         always = "    " * g.indent + "c += "
-        if not costs and not any(line.startswith(always) for line in g.lines[self.mark :]):
+        body = g.lines[self.mark :]
+        if any(_may_take_long(line) for line in body):
+            # comparing lists or searching a text can cost 1 and take long
+            g.emit("rounds += 1")
+            g.emit("if c > lim or not rounds & 3: lim, dl = tick(c, dl)")
+        elif not costs and not any(line.startswith(always) for line in body):
             # a round that may cost nothing: the clock is looked at all the same
             g.emit("rounds += 1")
             g.emit("if not rounds & 4095: lim, dl = tick(c, dl)")
@@ -111,6 +116,12 @@ class _Loop:
         g.scopes.pop()
         g.blocks -= 1
         g.close()
+
+
+def _may_take_long(line: str) -> bool:
+    """Whether a line calls a library's function, an equality, or a part that was moved out."""
+    moved_out = line.endswith("()") and line.lstrip().startswith("f")
+    return moved_out or "= k" in line or "equals(" in line or "differ(" in line
 
 
 def _believable(known: Type) -> Type:

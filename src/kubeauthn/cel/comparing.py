@@ -51,45 +51,63 @@ def equals(left: Any, right: Any) -> bool:
     return verdict
 
 
-def same(left: Any, right: Any) -> bool | None:
-    """Like `equals`, but None where that raises: inside lists and maps such a pair does not count as different."""
+def same(left: Any, right: Any, known: _Known | None = None) -> bool | None:
+    """Like `equals`, but None where that raises: inside lists and maps such a pair does not count as different.
+
+    `known`: pairs of lists and maps that were compared already. A small expression can make a list that holds the same
+    one twice, which holds the same one twice, and so on; looked at each time that would never end.
+    """
     kind, other = type(left), type(right)
     if left is None or right is None:
         return left is right
     if kind in _NUMBERS:
         return other in _NUMBERS and _compare_numbers(left, right) == 0
     if kind is list or kind is tuple:
-        return (other is list or other is tuple) and _same_lists(left, right)
+        return (other is list or other is tuple) and _same_lists(left, right, {} if known is None else known)
     if kind is dict or kind is CelMap:
-        return (other is dict or other is CelMap) and _same_maps(left, right)
+        return (other is dict or other is CelMap) and _same_maps(left, right, {} if known is None else known)
     if kind is Optional:
-        return other is Optional and _same_optionals(left, right)
+        return other is Optional and _same_optionals(left, right, known)
     if isinstance(left, Opaque):
         return left.cel_equals(right) if other is kind else None
     return kind is other and bool(left == right)
 
 
-def _same_lists(left: list[object], right: list[object]) -> bool:
+_Known = dict[tuple[int, int], bool]
+
+
+def _same_lists(left: list[object], right: list[object], known: _Known) -> bool:
     if len(left) != len(right):
         return False
-    return all(same(one, two) is not False for one, two in zip(left, right, strict=True))
+    pair = (id(left), id(right))
+    verdict = known.get(pair)
+    if verdict is None:
+        verdict = all(same(one, two, known) is not False for one, two in zip(left, right, strict=True))
+        known[pair] = verdict
+    return verdict
 
 
-def _same_maps(left: Any, right: Any) -> bool:
+def _same_maps(left: Any, right: Any, known: _Known) -> bool:
     if len(left) != len(right):
         return False
-    for key, value in left.items():
-        other = map_find(right, key)
-        if other is MISSING or same(value, other) is False:
-            return False
-    return True
+    pair = (id(left), id(right))
+    verdict = known.get(pair)
+    if verdict is None:
+        verdict = all(_has_entry(right, key, value, known) for key, value in left.items())
+        known[pair] = verdict
+    return verdict
 
 
-def _same_optionals(left: Optional, right: Optional) -> bool | None:
+def _has_entry(mapping: Any, key: object, value: object, known: _Known) -> bool:
+    other = map_find(mapping, key)
+    return other is not MISSING and same(value, other, known) is not False
+
+
+def _same_optionals(left: Optional, right: Optional, known: _Known | None) -> bool | None:
     if left.value is MISSING or right.value is MISSING:
         return left.value is right.value
     # cel-go asks the value itself here, so that null has its own rule: equal to null alone, which `same` says too.
-    return same(left.value, right.value)
+    return same(left.value, right.value, known)
 
 
 _NUMBERS = frozenset((int, float, UInt))

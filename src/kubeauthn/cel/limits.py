@@ -4,15 +4,15 @@ from __future__ import annotations
 
 __all__ = [
     "CLOCK_STRIDE", "COST_LIMIT", "MAX_CODE_POINTS", "MAX_DEPTH", "MAX_ISSUES", "MAX_JOINED_ELEMENTS",
-    "MAX_NODES", "MAX_SNIPPET_BYTES", "TIME_LIMIT",
+    "MAX_REPEATED_NODES", "MAX_SNIPPET_BYTES", "TIME_LIMIT",
 ]  # fmt: skip
 
 MAX_CODE_POINTS = 100_000
 """Length of an expression."""
 MAX_DEPTH = 250
 """Nesting of an expression, as cel-go counts it."""
-MAX_NODES = 60_000
-"""Nodes of an expression with macros in it: optMap repeats its receiver, so a chain of them doubles with each."""
+MAX_REPEATED_NODES = 20_000
+"""Nodes that macros add by repeating others: optMap repeats its receiver, so a chain of them doubles with each."""
 MAX_ISSUES = 100
 """Faults of one expression that are told; the others are counted."""
 MAX_SNIPPET_BYTES = 16_384

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import syntax
-from .ast import Call, Entry, Field, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct, size_of_tree
-from .limits import MAX_CODE_POINTS, MAX_DEPTH, MAX_NODES
+from .ast import Call, Entry, Field, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct, repeated_nodes
+from .limits import MAX_CODE_POINTS, MAX_DEPTH, MAX_REPEATED_NODES
 from .literals import literal_value
 from .macros import Expander, MacroError, MacroKey
 from .source import Source
@@ -50,8 +50,8 @@ def parse(
         return None
     if not source.issues and parser.height > MAX_DEPTH:
         source.report(-1, "max recursion depth exceeded")
-    elif not source.issues and parser.expanded and (size := size_of_tree(node)) > MAX_NODES:
-        source.report(-1, f"expression node count exceeds limit: size: {size}, limit {MAX_NODES}")
+    elif not source.issues and parser.expanded and repeated_nodes(node) > MAX_REPEATED_NODES:
+        source.report(-1, f"macros repeat too much of the expression: limit {MAX_REPEATED_NODES} nodes")
     return None if source.issues else node
 
 

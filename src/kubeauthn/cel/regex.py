@@ -46,7 +46,11 @@ def compile_pattern(pattern: str) -> Any:
 
 
 def _compile(pattern: str) -> Any:
-    import re2  # type: ignore[import-untyped]  # it has no annotations
+    try:
+        import re2  # type: ignore[import-untyped]  # it has no annotations
+    except ModuleNotFoundError:
+        message = "google-re2 is not installed, and patterns need it: pip install 'kubeauthn[cel]'"
+        raise ModuleNotFoundError(message, name="re2") from None
 
     if not _options:
         options = re2.Options()

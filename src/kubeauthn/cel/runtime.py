@@ -255,18 +255,30 @@ def optional_entry(key: object, value: object) -> object:
     )
 
 
-def detached(value: Any) -> object:
-    """A copy of a result that may hold constants of the program: the caller may change what it gets."""
+def detached(value: Any, copies: dict[int, object] | None = None) -> object:
+    """A copy of a result that may hold constants of the program: the caller may change what it gets.
+
+    `copies`: by the original's id. What stands in several places is copied once, else a small expression could make
+    a copy without end.
+    """
     kind = type(value)
+    if kind is not list and kind is not tuple and kind is not dict and kind is not CelMap and kind is not Optional:
+        return value
+    if copies is None:
+        copies = {}
+    copy = copies.get(id(value))
+    if copy is not None:
+        return copy
     if kind is list or kind is tuple:
-        return [detached(element) for element in value]
-    if kind is dict:
-        return {key: detached(element) for key, element in value.items()}
-    if kind is CelMap:
-        return CelMap([(key, detached(element)) for key, element in value.items()])
-    if kind is Optional and value.value is not MISSING:
-        return Optional(detached(value.value))
-    return value
+        copy = [detached(element, copies) for element in value]
+    elif kind is dict:
+        copy = {key: detached(element, copies) for key, element in value.items()}
+    elif kind is CelMap:
+        copy = CelMap([(key, detached(element, copies)) for key, element in value.items()])
+    else:
+        copy = value if value.value is MISSING else Optional(detached(value.value, copies))
+    copies[id(value)] = copy
+    return copy
 
 
 def read_field(container: Any, name: str, default: object) -> object:

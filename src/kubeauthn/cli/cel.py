@@ -6,6 +6,7 @@ Without an expression it reads one line after another, from a terminal with a pr
 from __future__ import annotations
 
 from kubeauthn.cli.cel_session import Session
+from kubeauthn.cli.config_file import with_patterns
 from kubeauthn.errors import EnvironmentFailure, UsageError
 
 TYPE_CHECKING = False
@@ -36,12 +37,11 @@ def run(arguments: Namespace, world: World) -> int:
         raise UsageError("--claims and --user are for different rules: give one of them")
     if arguments.expression is None and "-" in (arguments.claims, arguments.user):
         raise UsageError("standard input cannot hold both the data and the expressions")
-    session = _session(arguments, world)
-    if arguments.expression is not None:
-        return session.try_out(arguments.expression)
-    if arguments.output == "json" or arguments.python:
+    if arguments.expression is None and (arguments.output == "json" or arguments.python):
         raise UsageError("--output and --python need an expression")
-    return session.read_lines()
+    with with_patterns():
+        session = _session(arguments, world)
+        return session.read_lines() if arguments.expression is None else session.try_out(arguments.expression)
 
 
 def _session(arguments: Namespace, world: World) -> Session:

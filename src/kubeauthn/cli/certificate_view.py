@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from cryptography import x509
@@ -34,6 +35,17 @@ def certificate_views(pem: bytes) -> list[CertificateView]:
         return [_view(certificate) for certificate in x509.load_pem_x509_certificates(pem)]
     except ValueError:
         return []
+
+
+def presented_view(der: bytes) -> str:
+    """A server's certificate in one line, so that it can be compared with what somebody else sees."""
+    try:
+        certificate = x509.load_der_x509_certificate(der)
+    except ValueError:
+        return "a certificate that cannot be read"
+    fingerprint = sha256(der).hexdigest().upper()
+    pairs = ":".join(fingerprint[place : place + 2] for place in range(0, len(fingerprint), 2))
+    return f"{_name(certificate, 'subject')}, issued by {_name(certificate, 'issuer')}, SHA-256 {pairs}"
 
 
 def _view(certificate: x509.Certificate) -> CertificateView:

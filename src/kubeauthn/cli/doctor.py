@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, world: World) -> int:
-    from kubeauthn.cli.diagnosis.files import look_at_context, look_at_files
+    from kubeauthn.cli.diagnosis.files import look_at_context, look_at_files, look_at_unknown_fields
     from kubeauthn.cli.diagnosis.findings import Findings
     from kubeauthn.cli.diagnosis.outlook import outlook
     from kubeauthn.cli.log import show_warnings
@@ -42,6 +42,7 @@ def run(arguments: Namespace, world: World) -> int:
     files = look_at_files(arguments.kubeconfig, world, findings)
     if files is not None:
         look_at_context(arguments.context, files, findings)
+        look_at_unknown_fields(arguments.context, arguments.cluster, arguments.user, files, findings)
         target = _target(arguments, files, findings)
     if target is not None and files is not None:
         _look_at_target(target, files, arguments, findings, world)
@@ -68,7 +69,7 @@ def _target(arguments: Namespace, files: Files, findings: Findings) -> Target | 
         if faults:
             findings.kubeconfig_faults("kubeconfig", faults, error.hint or "")
         else:
-            findings.fault("kubeconfig", "fault", str(error), error.hint or "")
+            findings.fault("kubeconfig", "kubeconfig", str(error), error.hint or "")
         return None
 
 
@@ -88,12 +89,13 @@ def _look_at_target(target: Target, files: Files, arguments: Namespace, findings
         return
 
     from kubeauthn.cli.diagnosis import live
+    from kubeauthn.cli.diagnosis.findings import PLUGIN_RUN
 
     source = live.open_source(target, seconds, findings)
     if arguments.run_plugin and source is not None:
         if has_plugin:
             live.run_plugin(source, findings, world)
         else:
-            findings.note(live.PLUGIN, "credential", "there is no plugin to run")
+            findings.note(PLUGIN_RUN, "credential", "there is no plugin to run")
     if arguments.online and source is not None:
-        live.ask_server(target, source, findings, world)
+        live.ask_server(target, source, findings)

@@ -25,15 +25,25 @@ COMMANDS = {
     "credential": ("credential", "what the credential plugin returned, redacted unless you ask"),
     "doctor": ("doctor", "the client side explained: files, context, user, plugin, policy, proxy, expiry"),
     "plugin check": ("plugin_check", "runs a credential plugin as a client would, and reports"),
+    "check": ("check", "validates AuthenticationConfiguration files: every fault with its place, and hints"),
+    "explain": ("explain", "what becomes of a token, step by step, and why"),
+    "test": ("suite", "runs a file of cases against a configuration, like unit tests"),
+    "migrate": ("migrate", "the kube-apiserver --oidc-* flags, turned into a configuration file"),
+    "schema": ("schema", "the JSON Schema of the configuration file, for editors"),
+    "cel": ("cel", "one CEL expression tried on claims: value, type and cost, or every fault"),
     "demo": ("demo", "the whole thing end to end on this machine"),
 }
 """Name, module and one line each: the list can be shown without loading any of them."""
 
+FOLLOWED_BY = {"plugin check": " -- COMMAND"}
+"""What a command cannot do without, for those of two words."""
+
 EXIT_CODES = """\
 exit codes:
   0  yes
-  1  no: the server refused, or faults were found
+  1  no: refused, or faults were found
   2  the command line is wrong
+  3  not mine: no issuer of the configuration made the token
   4  the environment failed: a file, the network, a plugin"""
 
 
@@ -87,7 +97,7 @@ def overview(program: str) -> str:
         [
             f"usage: {program} COMMAND …",
             "",
-            "Kubernetes authentication: the client side, done as kubectl does it.",
+            "Kubernetes authentication: the client side as kubectl does it, tokens as kube-apiserver does.",
             "",
             "commands:",
             *aligned(rows),
@@ -107,12 +117,23 @@ def _command(words: list[str], world: World) -> tuple[str, list[str]]:
     if len(words) > 1 and f"{words[0]} {words[1]}" in COMMANDS:
         return f"{words[0]} {words[1]}", words[2:]
     if words[0].startswith("-"):
-        raise UsageError(f"a command comes first, not {escaped(words[0])}", hint=f"{world.program} --help lists them")
+        option = escaped(words[0].partition("=")[0])  # what is given to it may be a token
+        raise UsageError(f"a command comes first, not {option}", hint=_order(option, words, world))
     group = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
     if group:
-        given = f"not {escaped(words[1])}" if len(words) > 1 else "and nothing came"
-        raise UsageError(f"{words[0]} is followed by one of: {', '.join(n.split(' ')[1] for n in group)}; {given}")
+        given = f", not {escaped(words[1])}" if len(words) > 1 else ""
+        forms = ", ".join(f"{world.program} {name}{FOLLOWED_BY.get(name, '')}" for name in group)
+        raise UsageError(f"{words[0]} needs a subcommand{given}: {forms}")
     raise UsageError(f"there is no command {escaped(words[0])}", hint=_suggestion(words[0], world))
+
+
+def _order(option: str, words: list[str], world: World) -> str:
+    # From the end, because what is given to an option may be called like a command: --context test whoami.
+    for end in range(len(words), 1, -1):
+        for name in (" ".join(words[end - 2 : end]), words[end - 1]):
+            if name in COMMANDS:
+                return f"options come after the command: {world.program} {name} {option} …"
+    return f"{world.program} --help lists them"
 
 
 def _suggestion(word: str, world: World) -> str:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HELP = "runs a credential plugin as a client would, and reports"
 
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
+CLUSTER_CONFIG_EXAMPLE = """for example --cluster-config '{"audience": "prod"}'"""
 SHAPE_VERSION = 1
 """Of the JSON report; see docs/plugins.md."""
 
@@ -58,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace, world: World) -> int:
     from kubeauthn._core import execwire
-    from kubeauthn._io.lookup import find_executable
+    from kubeauthn._io.lookup import find_executable, why_not_found
     from kubeauthn._io.terminal import stdin_is_terminal
     from kubeauthn.plugin.check import credential
     from kubeauthn.plugin.check.report import FAULT, Finding, Report
@@ -72,8 +73,9 @@ def run(arguments: Namespace, world: World) -> int:
     names = VERSIONS if arguments.all_versions else tuple(dict.fromkeys(arguments.api_version or VERSIONS[:2]))
     path = find_executable(arguments.command[0])
     if path is None:
-        reason = "not found on PATH, or not executable"
-        report = Report("credential", arguments.command[0], False, (Finding("start", FAULT, reason),))
+        reason, remedy = why_not_found(arguments.command[0])
+        told = f"{reason} ({remedy})" if remedy else reason
+        report = Report("credential", arguments.command[0], False, (Finding("start", FAULT, told),))
     else:
         plan = credential.Plan(
             path=path,
@@ -137,6 +139,9 @@ def _cluster(arguments: Namespace, made_up: Cluster) -> Cluster:
     if arguments.cluster_config is not None:
         try:
             config = json.dumps(json.loads(arguments.cluster_config))
+        except json.JSONDecodeError as error:
+            why = f"{error.msg[:1].lower()}{error.msg[1:]}, at line {error.lineno}, column {error.colno}"
+            raise UsageError(f"--cluster-config takes JSON: {why}", hint=CLUSTER_CONFIG_EXAMPLE) from None
         except (ValueError, RecursionError):
-            raise UsageError("--cluster-config takes JSON") from None
+            raise UsageError("--cluster-config takes JSON: this goes too far", hint=CLUSTER_CONFIG_EXAMPLE) from None
     return replace(made_up, server=arguments.server or made_up.server, config=config)

@@ -52,14 +52,16 @@ def run(arguments: Namespace, world: World) -> int:
     options = access_options(arguments)
 
     # 2. Whom to ask. No plugin runs yet.
+    from kubeauthn.cli.log import show_warnings
     from kubeauthn.cli.request import connection, read_bounded_body, refusal
     from kubeauthn.client.access import open_access
 
+    show_warnings(world)
     access = open_access(**options, stdin_taken="used by -f -" if arguments.filename == "-" else None)
 
     # 3. The request. A stream may be silent for as long as it likes.
     timeouts = (limits.HTTP_SECONDS, None if is_stream(path) else limits.HTTP_SECONDS)
-    with connection(access, world) as api:
+    with connection(access) as api:
         from httpx2 import Timeout
 
         timeout = Timeout(timeouts[0], read=timeouts[1])

@@ -11,9 +11,7 @@ from typing import Any
 import httpx2
 
 from kubeauthn._core import limits
-from kubeauthn.cli.log import show_warnings
 from kubeauthn.cli.text import escaped
-from kubeauthn.cli.world import World
 from kubeauthn.client.access import Access
 from kubeauthn.client.httpx2 import client
 from kubeauthn.errors import EnvironmentFailure, RequestRefused, UsageError
@@ -22,34 +20,41 @@ ERROR_BODY_BYTES = 64 * 1024
 """Of an error's body only the message is wanted."""
 
 
+class Unreachable(EnvironmentFailure):
+    """There was no answer from the server."""
+
+
+class UntrustedServer(Unreachable):
+    """The server's certificate was not made by whom the cluster entry trusts, or not for its name."""
+
+
 @contextmanager
-def connection(access: Access, world: World, **options: Any) -> Iterator[httpx2.Client]:
+def connection(access: Access, **options: Any) -> Iterator[httpx2.Client]:
     """A client whose network errors are ours."""
-    show_warnings(world)
     try:
         with client(access=access, **options) as api:
             yield api
     except httpx2.InvalidURL as error:
         raise UsageError(f"this is no path that can be requested: {error}") from None
     except httpx2.TimeoutException:
-        raise EnvironmentFailure(f"no answer from {access.server} within {limits.HTTP_SECONDS:g} s") from None
+        raise Unreachable(f"no answer from {access.server} within {limits.HTTP_SECONDS:g} s") from None
     except httpx2.RequestError as error:
         raise unreachable(access, error) from None
 
 
-def unreachable(access: Access, error: httpx2.RequestError) -> EnvironmentFailure:
+def unreachable(access: Access, error: httpx2.RequestError) -> Unreachable:
     import ssl
 
     through = " through its proxy" if access.cluster.proxy_url else ""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return EnvironmentFailure(
+            return UntrustedServer(
                 f"the certificate of {access.server} is not trusted: {cause.verify_message}",
-                hint="compare certificate-authority-data and tls-server-name of the cluster entry: kubeauthn doctor",
+                hint="kubeauthn doctor --online shows that certificate, and the CA that the cluster entry trusts",
             )
         cause = cause.__cause__ or cause.__context__
-    return EnvironmentFailure(f"cannot reach {access.server}{through}: {str(error) or type(error).__name__}")
+    return Unreachable(f"cannot reach {access.server}{through}: {str(error) or type(error).__name__}")
 
 
 def exchange(api: httpx2.Client, method: str, path: str, **options: Any) -> tuple[httpx2.Response, bytes]:

@@ -35,11 +35,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, world: World) -> int:
     options = access_options(arguments)
 
+    from kubeauthn.cli.log import show_warnings
     from kubeauthn.cli.request import connection
     from kubeauthn.client.access import open_access
 
+    show_warnings(world)
     access = open_access(**options)
-    with connection(access, world) as api:
+    with connection(access) as api:
         user = ask(api)
     if arguments.output == "json":
         world.say(json.dumps({"version": 1, **user}, indent=2))

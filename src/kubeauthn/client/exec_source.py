@@ -17,7 +17,7 @@ from kubeauthn._core.interaction import gets_the_terminal
 from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig
 from kubeauthn._core.policy import PluginPolicy, permitted_path
 from kubeauthn._core.record import record
-from kubeauthn._io.lookup import find_executable
+from kubeauthn._io.lookup import find_executable, find_unexecutable
 from kubeauthn._io.process import run_plugin
 from kubeauthn._io.terminal import stdin_is_terminal
 from kubeauthn.client import metrics
@@ -125,10 +125,16 @@ class ExecPlugin:
         return output
 
     def _not_found(self, error: OSError | ValueError) -> PluginNotFound:
+        name = self.config.command
+        if isinstance(error, FileNotFoundError | PermissionError) and (path := find_unexecutable(name)):
+            # It is installed: the install hint would mislead.
+            return PluginNotFound(
+                f"exec: executable {name} is not executable: Permission denied", hint=f"chmod +x {path}"
+            )
         # FileNotFoundError says no more than the sentence itself; anything else is worth telling.
         detail = "" if isinstance(error, FileNotFoundError) else f": {getattr(error, 'strerror', None) or error}"
         hint = self._hints.allow(self.config.install_hint, self._clock())
-        found = PluginNotFound(f"exec: executable {self.config.command} not found{detail}", hint=hint)
+        found = PluginNotFound(f"exec: executable {name} not found{detail}", hint=hint)
         if hint:
             found.add_note(hint)
         return found

@@ -12,11 +12,11 @@ from kubeauthn._core import limits
 from kubeauthn._core.credential import ClientIdentity, Credential
 from kubeauthn._core.execwire import fits_in_a_header
 from kubeauthn._core.kubeconfig.model import AuthProvider, Cluster, User
-from kubeauthn._io.files import read_bounded
+from kubeauthn._io.files import Problem, read_or_problem
 from kubeauthn._secret import Secret
 from kubeauthn.client.exec_source import ExecOptions, shared_exec_source
 from kubeauthn.client.refreshed import Clock
-from kubeauthn.errors import AuthProviderError, EnvironmentFailure, KubeconfigError, StaticCredentialError
+from kubeauthn.errors import AuthProviderError, KubeconfigError, StaticCredentialError
 
 REMOVED_PROVIDERS = {
     "gcp": "use the exec plugin gke-gcloud-auth-plugin: gcloud container clusters get-credentials writes the entry",
@@ -120,11 +120,11 @@ class TokenFileSource:
         return self._current
 
     def _read(self) -> Secret:
-        try:
-            # Replaced, what is not text is refused below; an error of decoding would carry the token along.
-            token = read_bounded(self._path, limits.CREDENTIAL_FILE_BYTES).decode(errors="replace").strip()
-        except EnvironmentFailure as error:
-            raise StaticCredentialError(f"tokenFile {self._path}: {error}") from None
+        content = read_or_problem(self._path, limits.CREDENTIAL_FILE_BYTES)
+        if isinstance(content, Problem):
+            raise StaticCredentialError(f"tokenFile {self._path}: {content.reason}")
+        # Replaced, what is not text is refused below; an error of decoding would carry the token along.
+        token = content.decode(errors="replace").strip()
         if not token or not fits_in_a_header(token):
             raise StaticCredentialError(f"tokenFile {self._path} holds no usable token")
         return Secret(token)
@@ -148,7 +148,7 @@ def source_for(user: User, cluster: Cluster, options: ExecOptions) -> Credential
     if user != User(impersonation=user.impersonation) and not cluster.server.lower().startswith("https://"):
         # kubectl would go on without them. Neither that nor sending them readable is what the entry asks for.
         raise KubeconfigError(
-            f"the user has credentials, and {cluster.server} is not https: they are not sent there",
+            f"server of the cluster entry: {cluster.server} is not https, so the user's credentials are not sent there",
             hint="use https, or a context without a user for a local `kubectl proxy`",
         )
     identity = _static_identity(user)

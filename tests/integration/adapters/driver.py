@@ -97,9 +97,21 @@ class AsyncClient(Client):
 
     def stop_loop(self) -> None:
         """Call it last in `close`."""
+        self.run(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
+
+    @staticmethod
+    async def _finish() -> None:
+        """What `asyncio.run` does at its end: else tasks and connections are left to the garbage collector."""
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.get_running_loop().shutdown_asyncgens()
+        for _ in range(5):
+            await asyncio.sleep(0)  # a closed connection is let go in one of the next rounds of the loop
 
 
 class Driver:

@@ -23,6 +23,9 @@ _MAY_BE_TEXT = _UNTYPED | {"string", "wrapper(string)", "google.protobuf.StringV
 
 ClaimPath = tuple[str, ...]
 
+MOST_NAMED = 20
+"""Claims of one expression that are pointed out: who guards these will look at the rest."""
+
 
 def unguarded_claims(program: Program, required: Collection[ClaimPath] = ()) -> list[ClaimPath]:
     """`claims.a.b` that the expression takes without asking anywhere whether it is there, each once.
@@ -41,10 +44,12 @@ def unguarded_claims(program: Program, required: Collection[ClaimPath] = ()) -> 
             taken.append(path)
     # Only the shortest: where `claims.a` is missing nobody gets as far as `claims.a.b`.
     found: list[ClaimPath] = []
-    for path in sorted(set(taken), key=lambda path: (len(path), taken.index(path))):
+    for path in sorted(dict.fromkeys(taken), key=len):  # stable: those of one length stay in their order
         covered = any(path[: len(shorter)] == shorter for shorter in found)
         if path not in guarded and path[0] not in ALWAYS_THERE and not covered:
             found.append(path)
+        if len(found) == MOST_NAMED:
+            break
     return found
 
 

@@ -46,4 +46,4 @@ RESULT_BYTES = 64 << 10
 
 HOT_RESULTS = 4096
 HOT_RESULT_BYTES = 1 << 10
-"""Successes that were asked for again, kept ready to hand out; those that are larger, packed, are unpacked each time."""
+"""Successes that were asked for again, kept ready to hand out; larger ones stay packed and are unpacked each time."""

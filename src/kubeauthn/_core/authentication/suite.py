@@ -139,7 +139,7 @@ class _Reader:
             self._fault(node, f"claims are an object, or a text with one in JSON, not {node.kind}")
             return None
         try:
-            return json.dumps(plain(node), allow_nan=False).encode()
+            return as_json(node).encode()
         except ValueError:
             self._fault(node, "claims are JSON, which has no word for infinity nor for what is no number")
             return None
@@ -218,13 +218,15 @@ class _Reader:
         self.faults.append(SuiteFault(text, node.line, node.column))
 
 
-def plain(node: Node) -> Any:
-    """A node as plain values."""
+def as_json(node: Node) -> str:
+    """A node as JSON text. Raises ValueError for a number that JSON has not."""
     if node.kind == "object":
-        return {entry.key: plain(entry.value) for entry in node.entries}
+        return "{" + ",".join(f"{json.dumps(entry.key)}:{as_json(entry.value)}" for entry in node.entries) + "}"
     if node.kind == "array":
-        return [plain(item) for item in node.items]
-    return node.value
+        return "[" + ",".join(map(as_json, node.items)) + "]"
+    if node.kind == "number" and isinstance(node.value, str):
+        return node.value  # JSON's own: as it was written
+    return json.dumps(node.value, allow_nan=False)
 
 
 # -- judging --------------------------------------------------------------------------------------

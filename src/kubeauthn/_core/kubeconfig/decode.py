@@ -370,3 +370,11 @@ _EXEC_FIELDS: Fields = {
 _ENV_FIELDS: Fields = {"name": ("name", _text), "value": ("value", _text)}
 _AUTH_PROVIDER_FIELDS: Fields = {"name": ("name", _text), "config": ("config", _string_map)}
 _EXTENSION_FIELDS: Fields = {"name": ("name", _text)}
+
+ENTRY_FIELDS = {
+    "clusters": ("cluster", tuple(_CLUSTER_FIELDS)),
+    "users": ("user", tuple(_USER_FIELDS)),
+    "contexts": ("context", tuple(_CONTEXT_FIELDS)),
+}
+"""From a section of the file to the key that holds an entry's fields, and their names."""
+EXEC_FIELD_NAMES = tuple(_EXEC_FIELDS)

@@ -22,8 +22,10 @@ class Origin:
     line: int | None = None
 
     def __str__(self) -> str:
-        place = self.path or "<kubeconfig>"
-        return f"{place}:{self.line}" if self.line else place
+        """`FILE:LINE`, as far as they are known."""
+        if self.path is None:
+            return f"line {self.line}" if self.line else ""
+        return f"{self.path}:{self.line}" if self.line else self.path
 
 
 @record(frozen=True, slots=True)

@@ -12,7 +12,7 @@ is worse than none. Only a context that names no user at all is anonymous.
 from __future__ import annotations
 
 from kubeauthn._core.kubeconfig.checks import cluster_faults, user_faults
-from kubeauthn._core.kubeconfig.faults import Fault, faults_error, printable, raise_faults
+from kubeauthn._core.kubeconfig.faults import FIELD_CHARACTERS, Fault, faults_error, printable, raise_faults
 from kubeauthn._core.kubeconfig.model import (
     Cluster,
     ClusterEntry,
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 CONTEXTS_SHOWN = 20
+NAMES_COMPARED = 1000
+"""How many names are looked at for one that is nearly the name asked for."""
 
 
 @record(frozen=True, slots=True)
@@ -172,11 +174,21 @@ def _context(kubeconfig: Kubeconfig, name: str, overrides: Overrides) -> Context
     context = kubeconfig.contexts.get(name)
     if context is not None:
         return context
-    hint = _contexts_hint(kubeconfig.contexts)
+    hint = _near_context(name, kubeconfig.contexts) + _contexts_hint(kubeconfig.contexts)
     if overrides.context:
         raise faults_error([Fault(Origin(), (), f'context "{printable(name)}" does not exist')], hint=hint)
     message = f"context was not found for specified context: {printable(name)}"
     raise faults_error([Fault(kubeconfig.current_context_origin, ("current-context",), message)], hint=hint)
+
+
+def _near_context(name: str, names: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only a mistake pays for it
+
+    if len(name) > FIELD_CHARACTERS:
+        return ""
+    known = [each for each in names if len(each) <= FIELD_CHARACTERS][:NAMES_COMPARED]
+    near = get_close_matches(name, known, n=1, cutoff=0.7)
+    return f"did you mean {printable(near[0])}? " if near else ""
 
 
 def _contexts_hint(names: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ __all__ = ["LATEST", "OVERLOADS", "TYPES", "overloads"]
 TYPES: tuple[str, ...] = ()
 LATEST = 3
 _MAX_RANGE = 1_000_000
+_MAX_FLAT = 1_000_000  # one list may hold another many times, and that another many times
 # A list that is compared with itself costs its size squared: more than this no limit allows.
 _MAX_QUADRATIC = 2_000
 _COMPARABLE = frozenset((int, UInt, float, str, bytes, bool, Timestamp, Duration))
@@ -51,6 +52,8 @@ def _flatten(elements: object, *depths: object) -> list[object]:
                 deeper.extend(element)
             else:
                 deeper.append(element)
+            if len(deeper) > _MAX_FLAT:
+                raise LimitError(f"list of more than {_MAX_FLAT} elements")
         flat = deeper
     return flat
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubeauthn._core.kubeconfig.model import Cluster, Target
+from kubeauthn.cli import kind
 from kubeauthn.cli.diagnosis.files import Files
 from kubeauthn.cli.diagnosis.findings import Findings
 from kubeauthn.cli.redaction import redacted_url
@@ -17,7 +18,14 @@ def look_at_cluster(target: Target, files: Files, findings: Findings, world: Wor
     place = files.place(entry.origin, "clusters", target.cluster_name) if entry else ""
     findings.ok(SECTION, "entry", f"{target.cluster_name or '(none)'}{place}")
     cluster = target.cluster
-    if cluster.server.startswith("http://"):
+    if cluster.server.startswith("http://") and kind.kinds_present(target.user)[0] != kind.NONE:
+        findings.fault(
+            SECTION,
+            "server",
+            f"{cluster.server}: not https, so the user's credentials are not sent there",
+            hint="use https, or a context without a user for a local `kubectl proxy`",
+        )
+    elif cluster.server.startswith("http://"):
         findings.note(SECTION, "server", f"{cluster.server}: not encrypted, whoever is in between reads the credential")
     else:
         findings.ok(SECTION, "server", cluster.server)

@@ -7,9 +7,10 @@ import stat
 
 from kubeauthn._core import limits
 from kubeauthn._core.kubeconfig.decode import decode_with_faults
-from kubeauthn._core.kubeconfig.faults import Fault, locate
+from kubeauthn._core.kubeconfig.faults import Fault, format_path, locate
 from kubeauthn._core.kubeconfig.merge import is_empty, merge
 from kubeauthn._core.kubeconfig.model import Kubeconfig, Origin
+from kubeauthn._core.kubeconfig.unknown import unknown_fields
 from kubeauthn._core.record import replace
 from kubeauthn._io.files import Problem, read_text_or_problem
 from kubeauthn._io.kubeconfig import VARIABLE, candidate_paths, load
@@ -32,6 +33,14 @@ class Files:
         if origin.path is None or origin.path not in self._texts:
             return ""
         return f" ({Origin(origin.path, locate(self._texts[origin.path], path))})"
+
+    def unknown_fields(self, section: str, name: str, origin: Origin) -> list[str]:
+        """Fields of one entry that nobody reads, each with its place and what may have been meant."""
+        text = self._texts.get(origin.path or "")
+        return [
+            f"{format_path(path)}: ignored{f'; did you mean {near}?' if near else ''}{self.place(origin, *path)}"
+            for path, near in (unknown_fields(text, section, name) if text is not None else ())
+        ]
 
 
 def look_at_files(path: str | None, world: World, findings: Findings) -> Files | None:
@@ -65,6 +74,25 @@ def look_at_files(path: str | None, world: World, findings: Findings) -> Files |
         return None
     findings.ok(SECTION, "source", ", ".join(in_pod.sources))
     return Files(in_pod, {})
+
+
+def look_at_unknown_fields(
+    context: str | None, cluster: str | None, user: str | None, files: Files, findings: Findings
+) -> None:
+    """Those of the entries in use: a field of another spelling explains why one is missing."""
+    kubeconfig = files.kubeconfig
+    context_name = context or kubeconfig.current_context
+    context_entry = kubeconfig.contexts.get(context_name)
+    cluster_name = cluster or (context_entry.cluster if context_entry else "")
+    user_name = user or (context_entry.user if context_entry else "")
+    used = (
+        ("contexts", context_name, context_entry),
+        ("clusters", cluster_name, kubeconfig.clusters.get(cluster_name)),
+        ("users", user_name, kubeconfig.users.get(user_name)),
+    )
+    for section, name, entry in used:
+        for words in files.unknown_fields(section, name, entry.origin) if entry is not None else ():
+            findings.note(SECTION, "unknown field", words)
 
 
 def look_at_context(asked_for: str | None, files: Files, findings: Findings) -> None:

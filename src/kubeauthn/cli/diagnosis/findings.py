@@ -15,6 +15,10 @@ OK = "ok"
 NOTE = "note"
 FAULT = "fault"
 
+PLUGIN_RUN = "plugin run"
+"""The section of what is only found out by running the plugin."""
+CONNECTION = "connection"
+"""The finding that the server cannot be reached, or not be trusted."""
 _COLOURS = {OK: "\x1b[32m", NOTE: "\x1b[33m", FAULT: "\x1b[31m"}
 _NO_COLOUR = "\x1b[0m"
 
@@ -61,7 +65,7 @@ class Findings:
     def kubeconfig_faults(self, section: str, faults: Sequence[Fault], hint: str = "") -> None:
         self.faults += faults
         for index, fault in enumerate(faults):
-            self.fault(section, "fault", str(fault), hint if index == len(faults) - 1 else "")
+            self.fault(section, "kubeconfig", str(fault), hint if index == len(faults) - 1 else "")
 
     @property
     def exit_code(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubeauthn._core.kubeconfig.model import Target
 from kubeauthn.cli import kind
-from kubeauthn.cli.diagnosis.findings import FAULT, Findings
+from kubeauthn.cli.diagnosis.findings import CONNECTION, FAULT, PLUGIN_RUN, Findings
 from kubeauthn.cli.redaction import redacted_url
 from kubeauthn.client.exec_source import ExecOptions
 from kubeauthn.client.sources import source_for
@@ -18,8 +18,11 @@ def outlook(target: Target | None, findings: Findings) -> str:
         return "nothing would be sent: the kubeconfig does not say where to, or as whom"
     faulty = {
         section: [finding.name for finding in findings.all if finding.mark == FAULT and finding.section == section]
-        for section in ("cluster", "user", "plugin")
+        for section in ("cluster", "user", "plugin", PLUGIN_RUN)
     }
+    unreachable = next((each.value for each in findings.all if each.mark == FAULT and each.name == CONNECTION), "")
+    if unreachable:
+        return f"nothing would be sent: the server cannot be reached ({unreachable})"
     if faulty["cluster"]:
         return f"nothing would be sent: the server cannot be verified ({faulty['cluster'][0]})"
     server = target.cluster.server
@@ -30,6 +33,8 @@ def outlook(target: Target | None, findings: Findings) -> str:
     if wins == kind.EXEC and target.user.exec is not None:
         if faulty["plugin"]:
             return f"nothing would be sent: the plugin cannot be run ({faulty['plugin'][0]})"
+        if faulty[PLUGIN_RUN]:
+            return "nothing would be sent: the plugin gave no credential"
         return (
             f"{target.user.exec.command} is run once, and what it returns goes {goes} with every request "
             "until it expires.\nA 401 makes it run once more; if it fails, nothing is sent."

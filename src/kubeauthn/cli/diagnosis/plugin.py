@@ -7,7 +7,7 @@ from kubeauthn._core.interaction import ALWAYS, IF_AVAILABLE, NEVER, gets_the_te
 from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig
 from kubeauthn._core.policy import PluginPolicy, permitted_path
 from kubeauthn._io.kuberc import read_policy
-from kubeauthn._io.lookup import find_executable
+from kubeauthn._io.lookup import find_executable, why_not_found
 from kubeauthn._io.terminal import stdin_is_terminal
 from kubeauthn.cli.diagnosis.findings import Findings
 from kubeauthn.cli.redaction import redacted_arguments
@@ -42,7 +42,8 @@ def look_at_plugin(config: ExecConfig, cluster: Cluster, seconds: float | None, 
 def _look_at_command(config: ExecConfig, findings: Findings) -> str | None:
     path = find_executable(config.command)
     if path is None:
-        findings.fault(SECTION, "command", f"{config.command}: not found, or not executable", config.install_hint)
+        reason, remedy = why_not_found(config.command)
+        findings.fault(SECTION, "command", reason, remedy or config.install_hint)
     elif path == config.command:
         findings.ok(SECTION, "command", path)
     else:

@@ -21,6 +21,7 @@ SHORT_SECONDS = 60.0
 LONG_SECONDS = 24 * 3600.0
 SLOW_SECONDS = 2.0
 MADE_UP_CLUSTER = Cluster(server="https://cluster.invalid:6443")
+NO_CREDENTIAL = "not judged: no run gave a credential"
 SHORTEST_LEAK = 8
 """A shorter token may stand in a message by chance."""
 
@@ -94,16 +95,17 @@ def check(plan: Plan) -> Report:
     if good is not None and not attempts[-1].trial.timed_out:
         again = _attempt(plan, good.api_version, with_cluster=good.with_cluster)
     # 4. Without a terminal: the runs so far, unless a person took part in them.
-    alone = attempts[0]
-    if plan.with_person and not attempts[-1].trial.timed_out:
-        basis = good or alone
-        alone = _attempt(plan, basis.api_version, with_cluster=basis.with_cluster, alone=True)
+    alone = attempts
+    if plan.with_person:
+        basis = good or attempts[0]
+        alone = [_attempt(plan, basis.api_version, with_cluster=basis.with_cluster, alone=True)]
 
-    runs = [*attempts, *([again] if again else []), *([alone] if alone is not attempts[0] else [])]
+    runs = [*attempts, *([again] if again else []), *(alone if plan.with_person else ())]
     findings = [
         Finding("start", OK, plan.path),
         *_answers(attempts),
-        _no_terminal(alone, with_person=plan.with_person),
+        *_cluster_config(attempts, plan),
+        _no_terminal(alone, works_with_person=plan.with_person and good is not None, with_person=plan.with_person),
         *([_second_run(good, again)] if good and again else []),
         _standard_output(runs),
         _standard_error(runs),
@@ -147,7 +149,9 @@ def _bad_end(trial: Trial, seconds: float, output: Output) -> str:
         return ""
     ending = f"exit code {trial.exit_code}" if trial.exit_code > 0 else f"signal {-trial.exit_code}"
     said = trial.errors.decode("utf-8", "replace")
-    return f"ended with {ending}, saying {quoted(said, output.secrets)}" if said.strip() else f"ended with {ending}"
+    if not said.strip():
+        return f"ended with {ending}"
+    return f"ended with {ending}, saying {quoted(said, output.secrets, of_failure=True)}"
 
 
 def _answers(attempts: list[Attempt]) -> list[Finding]:
@@ -172,17 +176,26 @@ def _described(attempt: Attempt) -> str:
     return attempt.kind if expires_at is None else f"{attempt.kind} until {rfc3339.format(expires_at)}"
 
 
-def _no_terminal(alone: Attempt, *, with_person: bool) -> Finding:
+def _no_terminal(alone: list[Attempt], *, works_with_person: bool, with_person: bool) -> Finding:
+    """`alone`: the runs without a person. What fails with one too, or was never tried with one, may have any cause."""
     name = "no terminal"
-    if alone.trial.timed_out:
-        return Finding(name, FAULT, "hangs when no person is there: it must give up with an exit code")
-    if alone.credential is not None:
+    if any(run.credential is not None for run in alone):
         return Finding(name, OK, "answers without a person")
-    if alone.gave_up and with_person:
+    if any(run.trial.timed_out for run in alone):
+        return Finding(name, FAULT, "hangs when no person is there: it must give up with an exit code")
+    if works_with_person and all(run.gave_up for run in alone):
         return Finding(name, NOTE, "gives up without a person: the kubeconfig entry needs interactiveMode: Always")
-    if alone.gave_up:
-        return Finding(name, NOTE, "gives up without a person; --interactive tries it with one")
-    return Finding(name, FAULT, alone.refusal)
+    if works_with_person:
+        return Finding(name, FAULT, alone[-1].refusal)
+    return Finding(name, NOTE, NO_CREDENTIAL if with_person else f"{NO_CREDENTIAL}; --interactive lets a person help")
+
+
+def _cluster_config(attempts: list[Attempt], plan: Plan) -> list[Finding]:
+    """A plugin that needs one, and cannot know that none was given on purpose."""
+    refused = any(attempt.with_cluster and attempt.gave_up for attempt in attempts)
+    if plan.cluster.config or not refused or any(attempt.credential is not None for attempt in attempts):
+        return []
+    return [Finding("cluster config", NOTE, "none was told to the plugin: if it needs one, --cluster-config gives it")]
 
 
 def _second_run(first: Attempt, second: Attempt) -> Finding:
@@ -224,6 +237,8 @@ def _standard_error(runs: list[Attempt]) -> Finding:
             asks = said.rstrip(" ") and not said.endswith("\n")
             what = "what looks like a prompt" if asks else "text"
             return Finding(name, NOTE, f"{what}, though no person is there: {quoted(said, run.output.secrets)}")
+    if not any(run.credential for run in runs):
+        return Finding(name, NOTE, NO_CREDENTIAL)
     return Finding(name, OK, "silent when all is well")
 
 

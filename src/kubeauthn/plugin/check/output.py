@@ -57,11 +57,17 @@ def take_apart(printed: bytes) -> Output:
     return Output(printed)
 
 
-def quoted(text: str, secrets: tuple[str, ...]) -> str:
-    """The first line that says something, short, in quotes, and without anything that is or may be a secret."""
+def quoted(text: str, secrets: tuple[str, ...], *, of_failure: bool = False) -> str:
+    """One line of it, short, in quotes, and without anything that is or may be a secret.
+
+    The first that says something; of a plugin that failed the last that says `error:`, else the last one.
+    """
     if "{" in text or "-----BEGIN" in text:
         return f"{len(text)} characters that are not shown: they may hold a secret"
-    line = next((line for line in text.splitlines() if line.strip()), "")
+    lines = [line for line in text.splitlines() if line.strip()] or [""]
+    line = lines[0]
+    if of_failure:
+        line = next((each for each in reversed(lines) if "error:" in each.lower()), lines[-1])
     for secret in secrets:
         line = line.replace(secret, "…")
     words = (word if len(word) <= LONGEST_WORD else f"<{len(word)} characters>" for word in line.split())

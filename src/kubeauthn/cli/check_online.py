@@ -1,0 +1,110 @@
+"""`check --online`: whether each issuer publishes what the file says of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubeauthn._core.authentication.provider_document import discovery_address
+from kubeauthn._core.jose.keys import KeySet
+from kubeauthn.cli.check_report import ERROR, WARNING, FileReport
+from kubeauthn.cli.text import plural
+from kubeauthn.errors import EnvironmentFailure, KeySetError
+from kubeauthn.server.discovery import Discovery, issuer_documents
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from kubeauthn._core.authentication.decode import Decoded
+    from kubeauthn._core.authentication.model import Issuer
+    from kubeauthn._io.async_http import Document
+    from kubeauthn.server.discovery import Documents
+
+AT_ONCE = 8
+_CERTIFICATE = ("certificate verify failed", "CERTIFICATE_VERIFY_FAILED")
+
+
+def ask_issuers(report: FileReport, decoded: Decoded) -> None:
+    """Asks all of them, a few at a time, and adds what came to the report, in the order of the file."""
+    asyncio.run(_ask_all(report, decoded))
+
+
+async def _ask_all(report: FileReport, decoded: Decoded) -> None:
+    limit = asyncio.Semaphore(AT_ONCE)
+    issuers = [entry.issuer for entry in decoded.configuration.jwt]
+
+    async def ask(issuer: Issuer) -> _Answer:
+        async with limit:
+            return await _Answer.of(issuer)
+
+    for index, answer in enumerate(await asyncio.gather(*map(ask, issuers))):
+        answer.add_to(report, decoded, index)
+
+
+class _Noting:
+    """Documents, with a note whether the last one came at all: no answer and a wrong answer are two things."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self.no_answer = False
+
+    async def get(self, url: str, **options: Any) -> Document:
+        try:
+            return await self._documents.get(url, **options)
+        except EnvironmentFailure:
+            self.no_answer = True
+            raise
+
+
+class _Answer:
+    def __init__(self, issuer: Issuer, keys: KeySet | None, failure: str, no_answer: bool) -> None:
+        self._issuer = issuer
+        self._keys = keys
+        self._failure = failure
+        self._no_answer = no_answer
+
+    @classmethod
+    async def of(cls, issuer: Issuer) -> _Answer:
+        documents = _Noting(issuer_documents(issuer))
+        try:
+            found = await Discovery(issuer, documents).key_set()
+            return cls(issuer, KeySet.from_dict(found.document), "", False)
+        except (EnvironmentFailure, KeySetError) as error:
+            return cls(issuer, None, str(error), documents.no_answer)
+
+    def add_to(self, report: FileReport, decoded: Decoded, index: int) -> None:
+        path = ("jwt", index, "issuer")
+        keys = self._keys
+        if keys is None:
+            self._add_failure(report, decoded, path)
+            return
+        for skipped in keys.skipped:
+            text = f"{skipped}; kube-apiserver may drop the whole key set for it"
+            report.found(WARNING, "skipped-key", (*path, "url"), text, decoded)
+        if not len(keys):
+            report.found(ERROR, "online", (*path, "url"), "the issuer publishes no key that can be used", decoded)
+            return
+        report.answers.append(f"jwt[{index}] {self._issuer.url}: {plural(len(keys), 'key')}")
+
+    def _add_failure(self, report: FileReport, decoded: Decoded, path: tuple[str | int, ...]) -> None:
+        issuer = self._issuer
+        if any(sign in self._failure for sign in _CERTIFICATE):
+            wrong = "certificateAuthority" if issuer.certificate_authority else "url"
+            hint = (
+                "the server's certificate is not of this CA, or is for another name"
+                if issuer.certificate_authority
+                else "the server's certificate is not of a public CA: put its CA into certificateAuthority"
+            )
+            report.found(ERROR, "online", (*path, wrong), self._failure, decoded, hint)
+            return
+        place = (*path, "discoveryURL" if issuer.discovery_url else "url")
+        if self._no_answer:
+            hint = f"asked for {discovery_address(issuer)}"
+            report.found(ERROR, "unreachable", place, self._failure, decoded, hint)
+            return
+        hint = ""
+        if "issuer did not match" in self._failure:
+            hint = "url must be what the issuer calls itself, letter for letter, a slash at the end included"
+        elif "answered 404" in self._failure:
+            hint = "is there a typing error in the address? it is asked for the document under /.well-known"
+        report.found(ERROR, "online", place, self._failure, decoded, hint)

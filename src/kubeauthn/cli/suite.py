@@ -1,0 +1,127 @@
+"""Run files of cases against a configuration: claims or a token, and the user or the refusal that is expected.
+
+Claims are taken as verified. The report also says which rules no case made fail.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kubeauthn.cli import failure
+from kubeauthn.cli.config_file import checked_version, read, read_configuration, shown_name, with_patterns
+from kubeauthn.errors import EnvironmentFailure, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from typing import Any
+
+    from kubeauthn._core.authentication.model import AuthenticationConfiguration
+    from kubeauthn._core.authentication.suite import Case, Suite
+    from kubeauthn._core.authentication.trace import Trace
+    from kubeauthn.cli.suite_report import SuiteReport
+    from kubeauthn.cli.world import World
+
+HELP = "runs a file of cases against a configuration, like unit tests"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("suites", nargs="+", metavar="SUITE", help="YAML files with cases")
+    parser.add_argument("-k", dest="name", metavar="NAME", help="only cases whose name holds this text")
+    parser.add_argument("--junit", metavar="FILE", help="also write a JUnit report to this file")
+    parser.add_argument("--kubernetes", metavar="VERSION", help="expressions as this release has them (newest)")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it (text)")
+
+
+def run(arguments: Namespace, world: World) -> int:
+    from kubeauthn._core.authentication.release import NEWEST
+    from kubeauthn.cli.suite_report import write_json, write_junit, write_text
+
+    if arguments.suites.count("-") > 1:
+        raise UsageError("standard input can be read once")
+    version = checked_version(arguments.kubernetes) if arguments.kubernetes else NEWEST
+    with with_patterns():
+        reports = [run_suite(path, world, version, arguments.name) for path in arguments.suites]
+    if not any(report.results for report in reports):
+        raise UsageError(f"no case has {arguments.name} in its name")
+    if arguments.output == "json":
+        write_json(reports, world)
+    else:
+        write_text(reports, world, all_cases=not arguments.name)
+    if arguments.junit:
+        write_junit(reports, arguments.junit)
+    return failure.NO if any(report.failed for report in reports) else failure.YES
+
+
+def run_suite(path: str, world: World, version: str, only: str | None = None) -> SuiteReport:
+    """Raises EnvironmentFailure for a suite or a file it names that is not right."""
+    from kubeauthn._core.authentication.suite import differences, failed_rules
+    from kubeauthn.cli.suite_report import CaseResult, SuiteReport
+
+    suite = _read(path, world)
+    folder = "" if path == "-" else os.path.dirname(path)
+    config = read_configuration(os.path.join(folder, suite.configuration), world, version)
+    judge = _Judge(suite, config, _keys(suite, folder, config, world), world, version)
+    report = SuiteReport(shown_name(path), suite.configuration, config)
+    for case in suite.cases:
+        if only is not None and only not in case.name:
+            continue
+        started = world.clock()
+        trace = judge.trace(case, path)
+        seconds = max(0.0, world.clock() - started)
+        report.results.append(CaseResult(case, differences(case.expect, trace), seconds))
+        report.failed_rules |= failed_rules(trace)
+        report.issuers_met.add(trace.issuer)
+    return report
+
+
+def _read(path: str, world: World) -> Suite:
+    from kubeauthn._core.authentication.suite import SUITE_BYTES, read_suite
+
+    suite, faults = read_suite(read(path, SUITE_BYTES, world))
+    if suite is None:
+        lines = [f"{shown_name(path)}:{fault.line}:{fault.column}: {fault.text}" for fault in faults[:50]]
+        raise EnvironmentFailure("\n".join(lines))
+    return suite
+
+
+def _keys(suite: Suite, folder: str, config: AuthenticationConfiguration, world: World) -> dict[str, dict[str, Any]]:
+    if not suite.keys:
+        return {}
+    from kubeauthn.cli.issuer_keys import FILE_BYTES, keys_by_issuer
+
+    path = os.path.join(folder, suite.keys)
+    return keys_by_issuer(read(path, FILE_BYTES, world), path, config)
+
+
+class _Judge:
+    """Tokens are judged with the suite's keys, claims with a key of our own."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        config: AuthenticationConfiguration,
+        keys: dict[str, dict[str, Any]],
+        world: World,
+        version: str,
+    ) -> None:
+        from kubeauthn.cli.verified_claims import ClaimsSigner
+        from kubeauthn.server.authenticator import Authenticator
+
+        self._suite = suite
+        self._world = world
+        self._signer = ClaimsSigner(config)
+        self._of_claims = Authenticator(config, keys=self._signer.keys, kubernetes=version)
+        self._of_tokens = Authenticator(config, keys=keys, kubernetes=version)
+
+    def trace(self, case: Case, path: str) -> Trace:
+        now = next((moment for moment in (case.now, self._suite.now) if moment is not None), self._world.clock())
+        if case.claims is None:
+            if not self._suite.keys:
+                raise EnvironmentFailure(f"{path}:{case.line}: a case with a token needs keys: FILE in the suite")
+            return self._of_tokens.explain(case.token, now)
+        try:
+            token, _ = self._signer.token(case.claims, now)
+        except UsageError as error:
+            raise EnvironmentFailure(f"{path}:{case.line}: {error}") from None
+        return self._of_claims.explain(token, now)

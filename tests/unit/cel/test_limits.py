@@ -1,0 +1,269 @@
+"""What is too deep, too long, too costly or too slow is refused, in bounded time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from kubeauthn.cel import CompileError, Environment, EvalError, LimitError
+from kubeauthn.cel.kubernetes import claims_environment
+
+# before, middle, after: repeated on both sides of the middle
+NESTING = {
+    "parentheses": ("(", "1", ")"),
+    "lists": ("[", "1", "]"),
+    "maps": ("{1: ", "1", "}"),
+    "selects": ("", "claims", ".a"),
+    "indexes": ("", "claims", "['a']"),
+    "optional selects": ("", "claims", ".?a"),
+    "nots": ("!(", "true", ")"),
+    "minuses": ("-(", "1", ")"),
+    "ternaries on the right": ("claims.a ? 1 : ", "1", ""),
+    "ternaries in the middle": ("claims.a ? (", "1", ") : 2"),
+    "sums": ("", "1", " + 1"),
+    "sums on the right": ("1 + (", "1", ")"),
+    "or on the right": ("claims.a == 1.0 || (", "true", ")"),
+    "calls": ("string(", "'a'", ")"),
+    "methods": ("", "'a'", ".trim()"),
+    "optionals": ("optional.of(", "1", ")"),
+    "map macros": ("[1].map(x, ", "1", ")"),
+    "all macros": ("[1].all(x, ", "true", ")"),
+    "exists macros with errors": ("[1].exists(x, claims.a == 1.0 || ", "true", ")"),
+    "filter chains": ("", "[1]", ".filter(x, x > 0)"),
+    "optMap in optMap": ("optional.of(1).optMap(x, ", "1", ")"),
+    "optMap after optMap": ("", "optional.of(1)", ".optMap(x, x)"),
+}
+
+
+def nested(kind: str, times: int) -> str:
+    before, middle, after = NESTING[kind]
+    return before * times + middle + after * times
+
+
+def verdict(text: str, claims: dict[str, object] | None = None) -> str:
+    """value, eval or compile; anything else that is raised is the test's failure."""
+    try:
+        program = claims_environment().compile(text)
+    except CompileError:
+        return "compile"
+    try:
+        program.evaluate({"claims": {"a": False} if claims is None else claims})
+    except EvalError:
+        return "eval"
+    return "value"
+
+
+@pytest.mark.parametrize("times", [1, 20, 21, 99, 101, 124, 200, 248, 249, 250, 251, 252, 300, 1000, 5000])
+@pytest.mark.parametrize("kind", NESTING)
+def test_nesting_is_a_value_or_an_error(kind: str, times: int):
+    started = time.monotonic()
+    outcome = verdict(nested(kind, times))
+    assert time.monotonic() - started < 5
+    if times > 250:
+        assert outcome == "compile"
+    elif times <= 10:
+        assert outcome != "compile"
+
+
+def test_a_level_within_the_limit_is_fine_and_one_beyond_is_not():
+    program = claims_environment().compile("(" * 249 + "1" + ")" * 249)
+    assert program() == 1
+    with pytest.raises(CompileError, match="expression recursion limit exceeded: 250"):
+        claims_environment().compile("(" * 250 + "1" + ")" * 250)
+    with pytest.raises(CompileError, match="max recursion depth exceeded"):
+        claims_environment().compile("claims" + ".a" * 251)
+
+
+def test_signs_nest_nothing():
+    assert claims_environment().compile("!" * 50_001 + "true")() is False
+    assert claims_environment().compile("-" * 50_000 + "x" * 0 + "(1)")() == 1
+
+
+def test_macros_that_repeat_their_receiver_do_not_explode():
+    """Each optMap stands for its receiver twice: thirty in a row would be a thousand million nodes."""
+    started = time.monotonic()
+    assert claims_environment().compile("optional.of(1)" + ".optMap(x, x + 1)" * 6 + ".value()")() == 7
+    with pytest.raises(CompileError, match="macros repeat too much of the expression"):
+        claims_environment().compile("optional.of(1)" + ".optMap(x, x + 1)" * 30)
+    assert time.monotonic() - started < 5
+
+
+def test_a_hundred_thousand_code_points_and_one_more():
+    assert claims_environment().compile("'" + "é" * 99_998 + "'")() == "é" * 99_998
+    with pytest.raises(CompileError, match="code point size exceeds limit: size: 100001, limit 100000"):
+        claims_environment().compile("'" + "é" * 99_999 + "'")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" + "1," * 49_990 + "1]",
+        "{" + ",".join(f"{key}:1" for key in range(12_000)) + "}",
+        "true" + "&&true" * 14_000,
+        "claims.a==1.0" + "||claims.a==1.0" * 5_000,
+        "[" + ",".join("[1].all(x,x>0)" for _ in range(3_000)) + "]",
+        "[" + "undefined," * 9_000 + "1]",
+        *(piece * (99_990 // len(piece)) for piece in (
+            "a", "`", "'", "\\", "$", "\n", "1\n", "?", "(,", "x.", "a?", "[a,", "a:", "a b ", "é", "//", "/", "r'",
+            "0x", "1e", "...", "{", "}", "&", "|", "'''", '"', "b'", "!", "-", "%", ",", "\0", "\ud800", "a(",
+            "1.", ".1",
+        )),
+    ],
+    ids=lambda text: repr(text[:12]),
+)  # fmt: skip
+def test_long_expressions_are_judged_in_time(text: str):
+    started = time.monotonic()
+    verdict(text)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("9" * 99_990, None),
+        ("0x" + "f" * 99_990, None),
+        ("9" * 90_000 + "u", None),
+        ("9" * 90_000 + ".5", None),
+        ("1e" + "9" * 9_000, None),
+        ("0." + "0" * 90_000 + "1", 0.0),
+        ("9223372036854775808", None),
+        ("-9223372036854775808", -(1 << 63)),
+        ("18446744073709551616u", None),
+        ("int('" + "9" * 90_000 + "')", None),
+        ("double('1e" + "9" * 9_000 + "')", None),
+        ("duration('" + "9" * 90_000 + "s')", None),
+        ("timestamp('" + "9" * 90_000 + "-01-01T00:00:00Z')", None),
+        ("quantity('1e1000000000')", None),
+        ("quantity('" + "9" * 50_000 + "')", None),
+        ("semver('" + "9" * 50_000 + ".1.1')", None),
+        ("'%.1000000000f'.format([1.0])", None),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_enormous_numbers(text: str, value: object):
+    """None: an error, at whichever stage."""
+    started = time.monotonic()
+    if value is None:
+        assert verdict(text) in ("compile", "eval")
+    else:
+        assert claims_environment().compile(text)() == value
+    assert time.monotonic() - started < 3
+
+
+LARGE = {
+    "l": [float(number) for number in range(1000)],
+    "s": "a" * 100_000,
+    "texts": ["a" * 1000] * 1000,
+    "m": {str(number): 1.0 for number in range(10_000)},
+}
+COST_BOMBS = [
+    "dyn(claims.l).all(a, dyn(claims.l).all(b, dyn(claims.l).all(c, true)))",
+    "dyn(claims.l).map(a, dyn(claims.l).map(b, dyn(claims.l).map(c, a)))",
+    "dyn(claims.l).exists(a, dyn(claims.l).exists(b, dyn(claims.l).exists(c, a < b - 2000.0)))",
+    "lists.range(1000).all(a, lists.range(1000).all(b, lists.range(1000).all(c, true)))",
+    "[1,2,3,4,5,6,7,8,9,10]" + ".map(x,[x,x,x,x,x,x,x,x,x,x]).flatten()" * 8,
+    "dyn(claims.texts).map(x, dyn(claims.texts).map(y, string(x) + string(y)))",
+    "[string(claims.s)]" + ".map(x, x + x)" * 30,
+    "string(claims.s).replace('a', string(claims.s))",
+    "string(claims.s).split('').map(x, string(claims.s) + x)",
+    "lists.range(100000).distinct()",
+    "sets.contains(lists.range(100000), lists.range(100000))",
+]
+
+
+@pytest.mark.parametrize("text", COST_BOMBS, ids=lambda text: text[:40])
+def test_cost_bombs_are_stopped(text: str):
+    program = claims_environment().compile(text)
+    started = time.monotonic()
+    with pytest.raises(LimitError):
+        program.evaluate({"claims": LARGE})
+    assert time.monotonic() - started < 5
+
+
+def test_the_limit_of_the_cost_is_a_million():
+    """3 for each round of `all` and 1 for what it tests: a bit less passes, a bit more does not."""
+    environment = Environment({"l": "list(bool)"})
+    program = environment.compile("l.all(x, x)")
+    cost = program.evaluate({"l": [True] * 1000}).cost
+    per_round = (cost - program.evaluate({"l": []}).cost) // 1000
+    assert program.evaluate({"l": [True] * (999_000 // per_round)}).cost <= 1_000_000
+    with pytest.raises(LimitError, match="actual cost limit exceeded"):
+        program.evaluate({"l": [True] * (1_001_000 // per_round)})
+
+
+def test_an_error_about_a_limit_is_not_absorbed():
+    bomb = "lists.range(1000).all(a, lists.range(1000).all(b, lists.range(1000).all(c, true)))"
+    for text in (f"({bomb}) || true", f"({bomb}) && false", f"[1].exists(x, ({bomb}) || true)"):
+        with pytest.raises(LimitError):
+            claims_environment().compile(text).evaluate({"claims": {}})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "l.all(a, l.all(b, l.all(c, true)))",
+        "l.map(a, l.map(b, a + b)).size() == 1 || l.all(a, l.all(b, l.all(c, a + b < c + 10000)))",
+        "l.filter(a, m == m).size() >= 0 && l.all(a, m == m)",
+        "l.exists_one(a, l.exists_one(b, l.exists_one(c, false)))",
+    ],
+)
+def test_time_is_bounded_too(text: str):
+    """With no limit to the cost the clock stops it, soon after the time that was given."""
+    environment = Environment({"l": "list(int)", "m": "map(string, int)"}, cost_limit=1 << 60, time_limit=0.2)
+    variables = {"l": list(range(3000)), "m": {str(number): number for number in range(10_000)}}
+    started = time.monotonic()
+    with pytest.raises(LimitError, match="operation interrupted"):
+        environment.compile(text).evaluate(variables)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("work", ["m == m", "[m] == [m]", "s.findAll('') == []", "-1 in l", "l.sort() == l"])
+def test_work_that_costs_next_to_nothing_is_stopped_by_the_clock(work: str):
+    """cel-go's tariff takes comparing two maps, or searching for the empty pattern, for almost free."""
+    environment = Environment(
+        {"l": "list(int)", "m": "map(string, int)", "s": "string"}, ["lists", "kubernetes.regex"], time_limit=0.2
+    )
+    variables = {"l": list(range(3000)), "m": {str(number): number for number in range(10_000)}, "s": "a" * 20_000}
+    program = environment.compile(f"l.map(i, {work}).size() > 0")
+    started = time.monotonic()
+    with pytest.raises(LimitError):
+        program.evaluate(variables)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+$", "(a|a)*b", "(a*)*b", "(.*a){20}b", "a{0,999}a{0,999}c", "([a-z]+)*[0-9]"]
+)
+def test_patterns_take_linear_time(pattern: str):
+    program = claims_environment().compile(f"string(claims.s).matches('{pattern}')")
+    started = time.monotonic()
+    program.evaluate({"claims": {"s": "a" * 5000 + "!"}})
+    assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(((a{0,100}){0,100}){0,100})", "a{1001}", "(x{500}){500}", "(?<=a)b", "(a)\\1", "("]
+)
+def test_patterns_that_re2_refuses(pattern: str):
+    with pytest.raises(CompileError):
+        claims_environment().compile("'a'.matches(r'" + pattern + "')")
+    with pytest.raises(EvalError):
+        claims_environment().compile("'a'.matches(string(claims.p))").evaluate({"claims": {"p": pattern}})
+
+
+@pytest.mark.parametrize("text", ["E", "E == E", "E != E", "E in [[], E]", "sets.contains([E], [E])"])
+def test_lists_that_hold_the_same_list_twice_do_not_explode(text: str):
+    """Thirty levels, each with the one below twice: few objects, and a thousand million ways to the bottom."""
+    program = claims_environment().compile(text.replace("E", "[1]" + ".map(x, dyn([x, x]))" * 30))
+    started = time.monotonic()
+    program.evaluate({"claims": {}})
+    assert time.monotonic() - started < 3
+
+
+def test_flattening_them_does():
+    program = claims_environment().compile("[1]" + ".map(x, dyn([x, x]))" * 30 + ".flatten(100)")
+    started = time.monotonic()
+    with pytest.raises(LimitError):
+        program.evaluate({"claims": {}})
+    assert time.monotonic() - started < 3

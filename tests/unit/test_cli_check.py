@@ -1,0 +1,322 @@
+"""`kubeauthn check`: hints for each mistake, and outputs that hold whatever a file says."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubeauthn._core.authentication.expression_hints import MOST_NAMED
+from kubeauthn._core.authentication.hints import RULES
+from kubeauthn.cli.main import COMMANDS, main
+from kubeauthn.cli.world import World
+
+ROOT = Path(__file__).parents[2]
+RECORDED = ROOT / "tests" / "recorded" / "authn.jsonl"
+GOOD: dict[str, Any] = {
+    "apiVersion": "apiserver.config.k8s.io/v1",
+    "kind": "AuthenticationConfiguration",
+    "jwt": [
+        {
+            "issuer": {"url": "https://issuer.example", "audiences": ["kubernetes"]},
+            "claimMappings": {"username": {"claim": "sub", "prefix": "oidc:"}},
+        }
+    ],
+}
+
+
+def check(content: str | bytes, *options: str) -> tuple[int, str]:
+    raw = content.encode() if isinstance(content, str) else content
+    out = io.StringIO()
+    stdin = io.TextIOWrapper(io.BytesIO(raw))
+    code = main(["check", "-", *options], World(stdin=stdin, stdout=out, stderr=io.StringIO(), environ={}))
+    return code, out.getvalue()
+
+
+def findings(content: str | bytes, *options: str) -> list[dict[str, Any]]:
+    _, out = check(content, "--output", "json", *options)
+    (file,) = json.loads(out)["files"]
+    found: list[dict[str, Any]] = file["findings"]
+    return found
+
+
+def document(**parts: Any) -> str:
+    """The good configuration with other parts of its one entry, in JSON."""
+    entry = GOOD["jwt"][0]
+    issuer = {**entry["issuer"], **parts.pop("issuer", {})}
+    mappings = {**entry["claimMappings"], **parts.pop("mappings", {})}
+    return json.dumps({**GOOD, "jwt": [{**entry, "issuer": issuer, "claimMappings": mappings, **parts}]})
+
+
+def rules(text: str, *options: str) -> set[str]:
+    return {found["rule"] for found in findings(text, *options)}
+
+
+def rule(expression: str) -> str:
+    return document(claimValidationRules=[{"expression": expression}])
+
+
+def test_a_good_file_has_nothing_to_say():
+    assert findings(json.dumps(GOOD)) == []
+    assert check(json.dumps(GOOD)) == (0, "<stdin>: valid, 1 issuer\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "default-discovery-url",
+            document(issuer={"discoveryURL": "https://issuer.example/.well-known/openid-configuration"}),
+        ),
+        ("discovery-url-without-document", document(issuer={"discoveryURL": "https://elsewhere.example/realm"})),
+        ("dash-prefix", document(mappings={"username": {"claim": "sub", "prefix": "-"}})),
+        ("dash-prefix", document(mappings={"groups": {"claim": "groups", "prefix": "-"}})),
+        ("unguarded-claim", rule("claims.hd == 'x'")),
+        ("unguarded-claim", rule("claims['hd'] == 'x'")),
+        ("unguarded-claim", rule("has(claims.a) && claims.a.b == 'x'")),
+        ("unguarded-claim", rule("has(claims.a.b)")),
+        ("unguarded-claim", document(mappings={"uid": {"expression": "claims.id"}})),
+        ("never-true", rule("false")),
+        ("never-true", rule("has(claims.a) && 1 > 2 && false")),
+        ("never-true", rule("1 > 2")),
+        ("never-true", rule("!(has(claims.a) || true)")),
+        ("never-true", rule("claims.iss == 'a' && claims.iss == 'b'")),
+        ("never-true", rule("true ? false : has(claims.a)")),
+        ("never-true", document(claimValidationRules=[{"claim": "email_verified", "requiredValue": "true"}])),
+        ("never-true", document(claimValidationRules=[{"claim": "exp", "requiredValue": "1"}])),
+        ("never-true", document(claimValidationRules=[{"claim": "iss", "requiredValue": "https://else.example"}])),
+        ("never-true", document(userValidationRules=[{"expression": "user.username == 'a' && user.username == 'b'"}])),
+        ("always-true", rule("has(claims.sub) || true")),
+        ("unrecognised-list", document(mappings={"groups": {"expression": "claims.sub.split(',')"}})),
+        ("unrecognised-list", document(mappings={"groups": {"expression": "claims.sub.findAll('a')"}})),
+        (
+            "unrecognised-list",
+            document(mappings={"groups": {"expression": "has(claims.sub) ? claims.sub.split(',') : []"}}),
+        ),
+        (
+            "unrecognised-list",
+            document(
+                mappings={"extra": [{"key": "a.example/b", "valueExpression": "url(claims.iss).getQuery()['a']"}]}
+            ),
+        ),
+        ("useless-type", document(mappings={"groups": {"expression": "claims.?groups"}})),
+        ("useless-type", document(mappings={"uid": {"expression": "1"}})),
+        ("useless-type", document(mappings={"groups": {"expression": "[1]"}})),
+        ("integer-arithmetic", rule("claims.exp + 1 > 2")),
+        ("empty-username", document(mappings={"username": {"claim": "name", "prefix": "oidc:"}})),
+        ("system-names", document(mappings={"username": {"claim": "sub", "prefix": ""}})),
+        ("system-names", document(mappings={"groups": {"claim": "groups", "prefix": "system:"}})),
+        ("egress-selector", document(issuer={"egressSelectorType": "cluster"})),
+        ("anonymous", json.dumps({**GOOD, "anonymous": {"enabled": True}})),
+    ],
+)
+def test_a_hint_for_each_mistake(name: str, text: str):
+    assert name in rules(text)
+    assert check(text)[0] == 0, "a hint does not change the exit code"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rule("has(claims.hd) && claims.hd == 'x'"),
+        rule("claims.?hd.orValue('') == 'x'"),
+        rule("'hd' in claims && claims['hd'] == 'x'"),
+        rule("claims.exp - claims.exp <= 86400"),
+        rule("claims.exp + 1.0 > 2.0"),
+        rule("claims.iss == 'a' || claims.iss == 'b'"),
+        document(claimValidationRules=[{"claim": "hd"}, {"expression": "claims.hd != 'x'"}]),
+        document(
+            claimValidationRules=[{"expression": "has(claims.hd)"}], mappings={"uid": {"expression": "claims.hd"}}
+        ),
+        document(mappings={"groups": {"expression": "claims.sub.split(',').map(r, 'oidc:' + r)"}}),
+        document(mappings={"username": {"expression": "'oidc:' + claims.sub"}}),
+        document(
+            mappings={"username": {"claim": "sub", "prefix": ""}},
+            userValidationRules=[{"expression": "!user.username.startsWith('system:')"}],
+        ),
+        document(issuer={"discoveryURL": "https://elsewhere.example/.well-known/openid-configuration"}),
+    ],
+)
+def test_no_hint_where_there_is_no_mistake(text: str):
+    assert findings(text) == []
+
+
+def test_strict_minds_warnings_and_not_notes():
+    assert check(rule("false"), "--strict")[0] == 1
+    assert check(document(issuer={"egressSelectorType": "cluster"}), "--strict")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (document(issuer={"certificateAuthority": "/etc/ca.crt"}), "looks like the path"),
+        (document(issuer={"certificateAuthority": "ca.pem"}), "looks like the path"),
+        (document(issuer={"certificateAuthority": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"}), "base64 of a PEM"),
+        (document(issuer={"certificateAuthority": "-----BEGIN CERTIFICATE----- MII"}), "line breaks"),
+        (document(issuer={"discoveryURL": "https://issuer.example/"}), "the address of the document"),
+        (document(issuer={"audiences": ["a", "b"]}), "MatchAny"),
+        (document(mappings={"groups": {"expression": "claims.groups.map(g, g)"}}), "dyn("),
+        (document(mappings={"username": {"claim": "sub"}}), 'prefix: ""'),
+        (document(mappings={"username": {"expression": "claims.email"}}), "email_verified"),
+        (rule("claims.hd"), "compare it"),
+        (rule("user.username == 'x'"), "only user rules"),
+        (document(issuer={"discoveryUrl": "https://x.example"}), "did you mean discoveryURL?"),
+        (document(issuer={"claim": "x"}), "not here"),
+        (document(mappings={"extra": [{"key": "client", "valueExpression": "claims.sub"}]}), "example.com/name"),
+        (json.dumps(GOOD) + "\n", None),
+        ("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n---\na: 1\n", "first document"),
+        ("kind: AuthenticationConfiguration\napiVersion: v2\n", "v1 since 1.34"),
+    ],
+)
+def test_a_fault_comes_with_what_was_probably_meant(text: str, hint: str | None):
+    faults = [found for found in findings(text) if found["level"] == "error"]
+    if hint is None:
+        assert faults == []
+    else:
+        assert any(hint in (fault["hint"] or "") for fault in faults), faults
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "fault"),
+    [
+        ("1.29", document().replace("/v1", "/v1beta1"), "is registered for version"),
+        ("1.30", json.dumps({**GOOD, "anonymous": {}}).replace("/v1", "/v1beta1"), 'unknown field "anonymous"'),
+        (
+            "1.33",
+            document(issuer={"egressSelectorType": "cluster"}).replace("/v1", "/v1beta1"),
+            'unknown field "jwt[0].issuer.egressSelectorType"',
+        ),
+        ("1.32", rule("isSemver('1.2.3')").replace("/v1", "/v1beta1"), "undeclared reference to 'isSemver'"),
+    ],
+)
+def test_fields_and_functions_of_an_older_release(version: str, text: str, fault: str):
+    assert any(fault in found["text"] for found in findings(text, "--kubernetes", version))
+    assert not [found for found in findings(text) if found["level"] == "error"]
+
+
+def test_what_is_no_configuration_is_not_printed():
+    code, out = check('{"password": "s3cret"}')
+    assert code == 1
+    assert "s3cret" not in out
+    assert "Object 'Kind' is missing in the file" in out
+
+
+EVIL = '"\\u001b[31m\\n::error::x": 1\nkind: AuthenticationConfiguration\napiVersion: apiserver.config.k8s.io/v1\n'
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "github"])
+def test_no_output_lets_a_file_speak_for_itself(form: str):
+    code, out = check(EVIL, "--output", form)
+    assert code == 1
+    assert "\x1b" not in out
+    assert not [line for line in out.splitlines() if line.startswith("::error::")]
+
+
+@pytest.mark.parametrize("text", ["", "\0", "a: [", "[" * 100_000, b"\xff\xfe", "{}", "- 1", "x: &a [*a]"])
+def test_nonsense_is_a_fault_and_nothing_worse(text: str | bytes):
+    code, out = check(text)
+    assert code == 1
+    assert out.endswith(": 1 fault\n")
+
+
+def test_the_hooks_for_pre_commit_run_commands_that_exist():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert [hook["entry"].split() for hook in hooks] == [["kubeauthn", "check"], ["kubeauthn", "test"]]
+    assert {"check", "test"} <= set(COMMANDS)
+
+
+def test_every_rule_of_a_hint_is_documented():
+    page = (ROOT / "docs" / "check.md").read_text()
+    assert not [name for name in RULES if f"`{name}`" not in page]
+
+
+def test_the_documented_json_is_what_is_printed():
+    section = (ROOT / "docs" / "commands.md").read_text().partition("\n## check\n")[2].partition("\n## ")[0]
+    shown = json.loads(section.partition("```json\n")[2].partition("```")[0])
+    printed = json.loads(check(rule("false"), "--output", "json")[1])
+    assert list(printed) == list(shown)
+    assert list(printed["files"][0]) == list(shown["files"][0])
+    assert list(printed["files"][0]["findings"][0]) == list(shown["files"][0]["findings"][0])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        " || ".join(f"claims.a{number} == 'x'" for number in range(2000)),
+        " && ".join(f"has(claims.a{number})" for number in range(2000)),
+        "+".join(["claims.a"] * 200) + " == 'x'",
+        "has(claims.a) ? true : " * 100 + "false",
+        "!" * 101 + "true",
+    ],
+)
+def test_long_expressions_are_judged_in_time(expression: str):
+    assert len(findings(rule(expression))) <= MOST_NAMED
+
+
+class Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colour_is_for_terminals_that_want_it(tmp_path: Path, variables: dict[str, str], coloured: bool):
+    (tmp_path / "authn.json").write_text(rule("false"))
+    (tmp_path / "claims.json").write_text("{}")
+    suite = {"configuration": "authn.json", "cases": [{"name": "x", "claims": {}, "expect": {"refused": True}}]}
+    (tmp_path / "suite.json").write_text(json.dumps(suite))
+    for words in (
+        ["check", str(tmp_path / "authn.json")],
+        ["explain", str(tmp_path / "authn.json"), "--claims", str(tmp_path / "claims.json")],
+        ["test", str(tmp_path / "suite.json")],
+    ):
+        out = Tty()
+        environ = {"TERM": "xterm", **variables}
+        assert main(words, World(stdin=io.StringIO(), stdout=out, stderr=io.StringIO(), environ=environ)) in (0, 1)
+        assert ("\x1b[" in out.getvalue()) is coloured
+
+
+def test_sarif_names_every_rule_it_uses():
+    text = document(issuer={"certificateAuthority": "x"}, claimValidationRules=[{"expression": "false"}])
+    run = json.loads(check(text, "--output", "sarif")[1])["runs"][0]
+    described = {entry["id"] for entry in run["tool"]["driver"]["rules"]}
+    assert {result["ruleId"] for result in run["results"]} == described == {"validation", "never-true"}
+    assert {result["level"] for result in run["results"]} == {"error", "warning"}
+
+
+def test_faults_of_recorded_configurations_are_those_of_kube_apiserver():
+    """And whatever a file of them says, a hint that every token is refused is true."""
+    seen = 0
+    for line in RECORDED.read_text().splitlines():
+        case = json.loads(line)
+        wanted = case["expect"].get("configErrors") or []
+        if case.get("ours") or case.get("disallowedIssuers") or "volatile" in json.dumps(case):
+            continue
+        found = findings(case["config"].encode("utf-8", "surrogatepass"))
+        if wanted:
+            faults = sorted(entry["text"] for entry in found if entry["level"] == "error")
+            assert faults == sorted(wanted), case["name"]
+            seen += 1
+        if case["expect"].get("authenticated"):
+            assert not {entry["rule"] for entry in found} & {"never-true", "useless-type", "unrecognised-list"}
+    assert seen > 50
+
+
+def test_a_pattern_says_what_to_install_where_its_library_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "re2", None)
+    (tmp_path / "authn.json").write_text(rule("claims.sub.matches('never compiled before')"))
+    (tmp_path / "claims.json").write_text("{}")
+    suite = {"configuration": "authn.json", "cases": [{"name": "x", "claims": {}, "expect": {"refused": True}}]}
+    (tmp_path / "suite.json").write_text(json.dumps(suite))
+    for words in (
+        ["check", str(tmp_path / "authn.json")],
+        ["explain", str(tmp_path / "authn.json"), "--claims", str(tmp_path / "claims.json")],
+        ["test", str(tmp_path / "suite.json")],
+    ):
+        err = io.StringIO()
+        assert main(words, World(stdin=io.StringIO(), stdout=io.StringIO(), stderr=err, environ={})) == 4
+        assert err.getvalue() == "error: google-re2 is not installed: pip install 'kubeauthn[cel]'\n"
