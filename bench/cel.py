@@ -217,8 +217,8 @@ def _growing(quick: bool) -> Iterator[Row]:
             seconds[1_000] * 1e3,
             "ms",
             ratio,
-            "≤ 13 ×",
-            ratio <= 13,
+            "≤ 15 ×",
+            ratio <= 15,
             "",
             "1,000 groups",
         )

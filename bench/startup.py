@@ -51,7 +51,9 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
     plugin = PluginDirectory(folder / "plugins").script("plugin", f"echo '{reply}'\n")
     kubeconfig = folder / "config"
     kubeconfig.write_text(KUBECONFIG.format(command=plugin))
-    command = [sys.executable, "-m", "kubeauthn", "credential", "--kubeconfig", str(kubeconfig)]
+    # As a user starts it: the installed script, beside the interpreter.
+    script = Path(sys.executable).with_name("kubeauthn")
+    command = [str(script), "credential", "--kubeconfig", str(kubeconfig)]
     with_plugin, alone = started(command), started([str(plugin)])
     yield ratio_row(
         "start-up: kubeauthn credential, the plugin's own time excluded",
