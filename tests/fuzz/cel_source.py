@@ -7,7 +7,7 @@ import ast
 from kubeauthn.cel.runtime import namespace
 
 _FIXED = frozenset((
-    "run", "V", "c", "lim", "dl", "room", "rounds", "tick", "first_limit", "e",
+    "run", "V", "c", "lim", "dl", "room", "rounds", "tick", "deadline", "first_limit", "e",
     # what it uses of Python
     "type", "len", "iter", "next", "enumerate", "hasattr", "isinstance", "abs", "min", "max", "range",
     "str", "int", "float", "bool", "bytes", "dict", "list", "tuple", "set", "frozenset", "KeyError",

@@ -217,7 +217,10 @@ class Generator(Writer):
         shared = any(isinstance(constant, (list, dict, CelMap)) for constant in self.names.values())
         result = f"detached({value[0]})" if shared and value[1] not in _SCALARS else value[0]
         self.emit(f"return {result}, c")
-        head = ["def run(V):", "    c = 0", "    lim = first_limit", "    dl = 0.0"]
+        # The time limit runs from here where there is a loop; what has none looks at the clock only if it cost much.
+        has_loop = any("dl = tick(" in line for line in (*self.functions, *self.lines))
+        deadline = "deadline()" if has_loop else "0.0"
+        head = ["def run(V):", "    c = 0", "    lim = first_limit", f"    dl = {deadline}"]
         head += [f"    {python} = V.get({name!r}, MISSING)" for name, python in self.variables.items()]
         if self.functions or any("room" in line or "rounds" in line for line in self.lines):
             head.append(f"    room = {MAX_JOINED_ELEMENTS}; rounds = 0")

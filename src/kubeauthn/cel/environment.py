@@ -25,7 +25,7 @@ from .parser import parse
 from .program import Program
 from .quirks import SPECIFICATION, Quirks
 from .resolver import resolve
-from .runtime import namespace, new_tick
+from .runtime import namespace, new_deadline, new_tick
 from .source import Source
 from .spec_overloads import as_specified
 from .types import DYN, Type, list_of, map_of, optional_of, parse_type, struct
@@ -109,6 +109,7 @@ class Environment:
         self._names: dict[str, Any] = {
             **namespace(),
             "tick": new_tick(cost_limit, time_limit),
+            "deadline": new_deadline(time_limit),
             "first_limit": min(cost_limit, CLOCK_STRIDE),
         }
 

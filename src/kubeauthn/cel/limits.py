@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "CLOCK_STRIDE", "COST_LIMIT", "MAX_CODE_POINTS", "MAX_DEPTH", "MAX_ISSUES", "MAX_JOINED_ELEMENTS",
-    "MAX_REPEATED_NODES", "MAX_SNIPPET_BYTES", "TIME_LIMIT",
+    "MAX_REPEATED_NODES", "MAX_SNIPPET_BYTES", "MAX_WRITTEN_MEMBERS", "TIME_LIMIT",
 ]  # fmt: skip
 
 MAX_CODE_POINTS = 100_000
@@ -25,3 +25,5 @@ CLOCK_STRIDE = 50_000
 """Cost between two looks at the clock."""
 MAX_JOINED_ELEMENTS = 20_000_000
 """Elements of all the lists that `+` makes in one evaluation: each costs 1, however long it is."""
+MAX_WRITTEN_MEMBERS = 1_000_000
+"""Members of a value that `format` prints, or that is written as typed JSON."""

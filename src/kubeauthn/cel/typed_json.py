@@ -6,13 +6,19 @@ from base64 import b64encode
 from typing import Any
 
 from .go_text import go_format_double
+from .members import check_members
 from .values import MISSING, CelMap, Duration, Opaque, Optional, Timestamp, TypeValue, UInt
 
 __all__ = ["to_typed_json"]
 
 
 def to_typed_json(value: Any) -> dict[str, object]:
-    """One value. Maps are lists of pairs in the order of their keys' text, so that two equal maps look equal."""
+    """One value. Raises LimitError for one that is too long to be written out."""
+    check_members(value)
+    return _typed(value)
+
+
+def _typed(value: Any) -> dict[str, object]:
     kind = type(value)
     if value is None:
         return {"null": True}
@@ -29,9 +35,9 @@ def to_typed_json(value: Any) -> dict[str, object]:
     if kind is bytes:
         return {"bytes": b64encode(value).decode()}
     if kind is list or kind is tuple:
-        return {"list": [to_typed_json(element) for element in value]}
+        return {"list": [_typed(element) for element in value]}
     if isinstance(value, dict) or kind is CelMap:
-        return {"map": [[to_typed_json(key), to_typed_json(element)] for key, element in value.items()]}
+        return {"map": [[_typed(key), _typed(element)] for key, element in value.items()]}
     if kind is Timestamp:
         from .go_time import format_timestamp
 
@@ -41,7 +47,7 @@ def to_typed_json(value: Any) -> dict[str, object]:
     if kind is TypeValue:
         return {"type": value.name}
     if kind is Optional:
-        return {"optional": [] if value.value is MISSING else [to_typed_json(value.value)]}
+        return {"optional": [] if value.value is MISSING else [_typed(value.value)]}
     if isinstance(value, Opaque):
         return {"opaque": {"type": value.cel_type, "string": str(value)}}
     raise TypeError(f"not a CEL value: {value!r}")

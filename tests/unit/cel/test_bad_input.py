@@ -14,8 +14,9 @@ from tests.fuzz.cel_source import foreign_names
 
 RESERVED = {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
             "package", "namespace", "null", "return", "true", "var", "void", "while"}  # fmt: skip
-OWN_NAMES = ["V", "c", "lim", "dl", "run", "tick", "room", "rounds", "t1", "t2", "v1", "k1", "f1", "e", "MISSING",
-             "Optional", "EvalError", "LimitError", "ABSORBED", "first_limit", "equals", "qualify", "t1x"]  # fmt: skip
+OWN_NAMES = ["V", "c", "lim", "dl", "run", "tick", "deadline", "room", "rounds", "t1", "t2", "v1", "k1", "f1", "e",
+             "MISSING", "Optional", "EvalError", "LimitError", "ABSORBED", "first_limit", "equals", "qualify",
+             "t1x"]  # fmt: skip
 NAMES = sorted(
     {*keyword.kwlist, *keyword.softkwlist, *OWN_NAMES, "self", "cls", "__import__", "__builtins__", "__class__", "__"}
     | {name for name in dir(builtins) if name.isascii()}

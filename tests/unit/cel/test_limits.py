@@ -267,3 +267,24 @@ def test_flattening_them_does():
     with pytest.raises(LimitError):
         program.evaluate({"claims": {}})
     assert time.monotonic() - started < 3
+
+
+SHARED = "[1]" + ".map(x, dyn([x, x]))" * 30
+"""A few objects that print as a billion."""
+
+
+@pytest.mark.parametrize("text", [f"'%s'.format([{SHARED}])", f"'%s'.format([{{'a': {SHARED}}}])"])
+def test_format_does_not_write_out_what_is_shared_a_billion_times(text: str):
+    begun = time.monotonic()
+    with pytest.raises(EvalError):
+        claims_environment().compile(text)(claims={})
+    assert time.monotonic() - begun < 5
+
+
+def test_nor_does_typed_json():
+    from kubeauthn.cel.typed_json import to_typed_json
+
+    value = claims_environment().compile(SHARED)(claims={})
+    with pytest.raises(LimitError, match="members"):
+        to_typed_json(value)
+    assert to_typed_json([[1], [1]]) == {"list": [{"list": [{"int": "1"}]}] * 2}

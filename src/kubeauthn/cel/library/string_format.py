@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import EvalError
 from ..go_text import go_format_double, quote
 from ..go_time import format_duration, format_timestamp
+from ..members import check_members
 from ..values import CelMap, Duration, Timestamp, TypeValue, UInt, type_name
 from .bounds import join
 from .conversions import bytes_to_string
@@ -36,6 +37,7 @@ def refusal(letter: str, given: str) -> FormatError:
 
 def format_string(text: str, arguments: list[Any]) -> str:
     """CEL's text.format(arguments)."""
+    check_members(arguments)
 
     def clause(letter: str, precision: int | None, argument: int) -> str:
         return _CLAUSES[letter](arguments[argument], letter, precision)

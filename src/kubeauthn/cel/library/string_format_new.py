@@ -7,6 +7,7 @@ from typing import Any
 
 from ..go_text import format_fixed
 from ..go_time import format_duration, format_timestamp
+from ..members import check_members
 from ..values import CelMap, Duration, Timestamp, TypeValue, UInt, type_name
 from .bounds import join
 from .format_clauses import DEFAULT_PRECISION, FormatError, expand
@@ -33,6 +34,7 @@ def refusal(letter: str, given: str) -> FormatError:
 
 def format_string(text: str, arguments: list[Any]) -> str:
     """CEL's text.format(arguments)."""
+    check_members(arguments)
 
     def clause(letter: str, precision: int | None, argument: int) -> str:
         return _clause(arguments[argument], letter, DEFAULT_PRECISION if precision is None else precision)
