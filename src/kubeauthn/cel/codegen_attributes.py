@@ -231,7 +231,12 @@ def _field(g: Generator, atom: str, known: Type, step: _Step) -> str:
     of = g.declarations.fields.get(known.name, {}).get(step.key or "", DYN)
     default = {"string": "''", "int": "0", "double": "0.0", "bool": "False", "bytes": "b''", "list": "[]", "map": "{}"}
     zero = "None" if of.nullable else default.get(of.kind, "None")
-    return g.store(f"read_field({atom}, {step.key!r}, {zero})")
+    if not atom.isidentifier():
+        return g.store(f"read_field({atom}, {step.key!r}, {zero})")
+    # A plain dict that has the field is what nearly everybody gives.
+    field = g.store(f"{atom}.get({step.key!r}) if type({atom}) is dict else None")
+    g.emit(f"if {field} is None: {field} = read_field({atom}, {step.key!r}, {zero})")
+    return field
 
 
 def conditional(g: Generator, node: Call) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .errors import CelError, EvalError
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from .types import Type
 
 __all__ = ["Evaluation", "Program"]
+
+
+Run = Callable[[Mapping[str, object]], tuple[Any, int]]
 
 
 class Evaluation(NamedTuple):
@@ -24,38 +27,40 @@ class Evaluation(NamedTuple):
 class Program:
     """A compiled expression. It keeps nothing between calls, so threads may share it."""
 
-    __slots__ = ("_run", "ast", "output_type", "python_source", "text")
+    __slots__ = ("ast", "output_type", "python_source", "run", "text")
 
     def __init__(
         self,
         text: str,
         ast: Node,
         output_type: Type,
-        run: Callable[[Mapping[str, object]], tuple[object, int]],
+        run: Run,
         python_source: str,
     ) -> None:
         self.text = text
         self.ast = ast
         self.output_type = output_type
         self.python_source = python_source
-        self._run = run
+        self.run = run
+        """The compiled function itself, for callers who count microseconds: value and cost. It may raise `UNEXPECTED`
+        errors beside EvalError; `evaluate` says of each what it means."""
 
     def __call__(self, /, **variables: object) -> object:
         """The value for these variables. Raises EvalError."""
         try:
-            return self._run(variables)[0]
+            return self.run(variables)[0]
         except CelError:
             raise
-        except _UNEXPECTED as error:
+        except UNEXPECTED as error:
             raise _as_eval_error(error) from error
 
     def evaluate(self, variables: Mapping[str, object]) -> Evaluation:
         """The same for variables whose names are no Python names; also says what it cost."""
         try:
-            value, cost = self._run(variables)
+            value, cost = self.run(variables)
         except CelError:
             raise
-        except _UNEXPECTED as error:
+        except UNEXPECTED as error:
             raise _as_eval_error(error) from error
         return Evaluation(value, cost)
 
@@ -64,7 +69,7 @@ class Program:
 
 
 # Values that are not what their variable's type says can make any operation fail; data can be too deep or too large.
-_UNEXPECTED = (
+UNEXPECTED = (
     TypeError, AttributeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError,
 )  # fmt: skip
 

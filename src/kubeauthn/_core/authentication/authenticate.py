@@ -83,6 +83,11 @@ def authenticate(
         # 7. Claims that another source holds join in (OpenID Connect Core 5.6.2); those not fetched yet stop the
         #    step that first asks for one.
         claims = with_sources(verified.values, fetched)
+
+        # Steps 8 to 10 for the token that is accepted; if it is not, they follow with their reasons.
+        accepted = authenticator.accept(claims)
+        if accepted is not None:
+            return Authenticated(accepted, issuer.url, verified.expires_at)
         run = Expressions({"claims": claims})
 
         # 8. Every claim validation rule is met (KEP "claimValidationRules").

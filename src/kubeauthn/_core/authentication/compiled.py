@@ -7,8 +7,9 @@ same memory for the same text.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
+from kubeauthn._core.authentication.acceptance import acceptance
 from kubeauthn._core.authentication.model import (
     AuthenticationConfiguration,
     ClaimValidationRule,
@@ -16,13 +17,15 @@ from kubeauthn._core.authentication.model import (
     UserValidationRule,
 )
 from kubeauthn._core.authentication.release import NEWEST
-from kubeauthn._core.record import record
+from kubeauthn._core.record import record, replace
 from kubeauthn.cel.kubernetes import claims_environment, user_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kubeauthn._core.authentication.acceptance import Accept
+    from kubeauthn._core.authentication.verdict import UserInfo
     from kubeauthn.cel import Program
 
 __all__ = [
@@ -73,6 +76,8 @@ class CompiledAuthenticator:
     uid: Program | None
     extra: tuple[CompiledExtra, ...]
     user_rules: tuple[CompiledUserRule, ...]
+    accept: Accept
+    """Rules and mappings at once, for a token that meets them all."""
 
 
 @record(frozen=True, slots=True)
@@ -110,7 +115,7 @@ def _authenticator(index: int, entry: JWTAuthenticator, kubernetes: str) -> Comp
         return compile_claims_expression(text, kubernetes) if text else None
 
     mappings = entry.claim_mappings
-    return CompiledAuthenticator(
+    compiled = CompiledAuthenticator(
         index,
         entry,
         tuple(CompiledClaimRule(rule, optional(rule.expression)) for rule in entry.claim_validation_rules),
@@ -125,4 +130,10 @@ def _authenticator(index: int, entry: JWTAuthenticator, kubernetes: str) -> Comp
             CompiledUserRule(rule, compile_user_expression(rule.expression, kubernetes))
             for rule in entry.user_validation_rules
         ),
+        _undecided,
     )
+    return replace(compiled, accept=acceptance(compiled))
+
+
+def _undecided(claims: dict[str, Any]) -> UserInfo | None:
+    return None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubeauthn.cel import EvalError
 from kubeauthn.cel.environment import COST_LIMIT
+from kubeauthn.cel.program import UNEXPECTED
 
 if TYPE_CHECKING:
     from kubeauthn.cel import Program
@@ -17,16 +18,8 @@ worst, and 5 s is the bound; no clock is needed to keep it."""
 _SMALL_COST = 1000
 """What is not counted: some microseconds, of which a file cannot have enough expressions to matter."""
 
-_EXPECTED = (
-    EvalError,
-    TypeError,
-    AttributeError,
-    ValueError,
-    ArithmeticError,
-    LookupError,
-    RecursionError,
-    MemoryError,
-)
+EXPECTED = (EvalError, *UNEXPECTED)
+"""All that an expression may raise."""
 
 
 class Expressions:
@@ -42,8 +35,8 @@ class Expressions:
         """The value of an expression. Raises EvalError, whose text names the expression."""
         try:
             # What `evaluate` calls. Its checks are for the failure, and come below; this is the hot path of a token.
-            value, cost = program._run(self.variables)
-        except _EXPECTED:
+            value, cost = program.run(self.variables)
+        except EXPECTED:
             return self._failed(program)
         if cost > _SMALL_COST:
             self._spend(cost, program)
