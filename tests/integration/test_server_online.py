@@ -188,7 +188,18 @@ def test_an_aggregated_claim_is_used_without_a_network(issuer: Issuer) -> None:
     inner = issuer.token("x", groups=["inside"])
     token = issuer.token("jane", _claim_names={"groups": "s"}, _claim_sources={"s": {"JWT": inner}})
     assert checked.authenticate(token).groups == ("inside",)
+    trace = checked.explain(token)
+    assert trace.user is not None, trace.reason
+    assert trace.user.groups == ("inside",)
     assert issuer.requests == []
+
+
+def test_the_explanation_fetches_nothing_and_says_so(issuer: Issuer, source: RoughServer) -> None:
+    checked = authenticator(issuer, keys={issuer.url: issuer.jwks()})
+    trace = checked.explain(issuer.token("jane", **distributed(source, groups="src1")))
+    assert trace.user is None
+    assert "has to be fetched" in trace.reason
+    assert source.requests == []
 
 
 def test_a_claim_that_cannot_be_had_refuses_the_token(issuer: Issuer, source: RoughServer) -> None:

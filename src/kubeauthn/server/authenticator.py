@@ -14,7 +14,7 @@ from kubeauthn._core.authentication.claims import ClaimNeeded
 from kubeauthn._core.authentication.compiled import NEWEST, CompiledConfiguration, compile_configuration
 from kubeauthn._core.authentication.explain import explain
 from kubeauthn._core.jose.keys import KeySet, parse_key_set
-from kubeauthn.errors import KeysUnavailable, SignatureRefused, UsageError
+from kubeauthn.errors import ClaimUnavailable, KeysUnavailable, NotMine, SignatureRefused, TokenError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -90,10 +90,7 @@ class Authenticator:
     def decide(self, token: str, now: float | None = None) -> Authenticated:
         """As `authenticate`, with the issuer and the time until which the verdict holds."""
         now = self._clock() if now is None else now
-        try:
-            return authenticate(self._configuration, token, now, self._keys_of)
-        except ClaimNeeded as needed:
-            return self._decide_with_sources(token, now, needed)
+        return self._decide_with({}, token, now)
 
     async def decide_async(self, token: str, now: float | None = None) -> Authenticated:
         """As `authenticate_async`, with the issuer and the time until which the verdict holds."""
@@ -123,8 +120,21 @@ class Authenticator:
 
         The trace never holds a signature or a secret; the claims are in it only with `show_claims`.
         """
+        return self.explain_sources(token, now, show_claims=show_claims)[0]
+
+    def explain_sources(
+        self, token: str, now: float | None = None, *, show_claims: bool = False
+    ) -> tuple[Trace, dict[str, Any]]:
+        """As `explain`, with the claims of aggregated sources that the token brought along."""
         now = self._clock() if now is None else now
-        return explain(self._configuration, token, now, self._keys_of, show_claims=show_claims)
+        fetched: dict[str, Any] = {}
+        problem = ""
+        try:
+            self._decide_with(fetched, token, now)
+        except (NotMine, TokenError) as error:
+            problem = str(error) if isinstance(error, ClaimUnavailable) else ""
+        trace = explain(self._configuration, token, now, self._keys_of, fetched, show_claims=show_claims)
+        return (trace._replace(reason=problem) if problem else trace), fetched
 
     def _keys_of(self, issuer: str) -> KeySet | None:
         at_hand = self._at_hand.get(issuer)
@@ -138,16 +148,16 @@ class Authenticator:
         newer = await source.newer_keys(before)
         return newer is not None and newer is not before
 
-    def _decide_with_sources(self, token: str, now: float, needed: ClaimNeeded) -> Authenticated:
+    def _decide_with(self, fetched: dict[str, Any], token: str, now: float) -> Authenticated:
         """With aggregated claims, which the token brings along; what has to be fetched is refused."""
-        sourced = self._resolver(needed.issuer).for_token(needed.claims, now)
-        fetched: dict[str, Any] = {}
+        sourced: SourcesOfToken | None = None
         while True:
-            fetched[needed.name] = sourced.value_at_hand(needed.name)
             try:
                 return authenticate(self._configuration, token, now, self._keys_of, fetched)
-            except ClaimNeeded as another:
-                needed = another
+            except ClaimNeeded as needed:
+                if sourced is None:
+                    sourced = self._resolver(needed.issuer).for_token(needed.claims, now)
+                fetched[needed.name] = sourced.value_at_hand(needed.name)
 
     def _resolver(self, issuer: str) -> ClaimSourceResolver:
         found = self._resolvers.get(issuer)
@@ -155,7 +165,7 @@ class Authenticator:
             from kubeauthn.server.distributed import ClaimSourceResolver
 
             config = self._configuration.by_issuer[issuer].config.issuer
-            made = ClaimSourceResolver(config, self._sources[issuer])
+            made = ClaimSourceResolver(config, self._sources[issuer], known=self._sources)
             found = self._resolvers.setdefault(issuer, made)
         return found
 
