@@ -60,16 +60,25 @@ def run(arguments: Namespace, world: World) -> int:
 
 def check_file(path: str, world: World, version: str, disallowed: list[str]) -> tuple[FileReport, Decoded | None]:
     """What is to say about a file, and its content if it can be decoded."""
-    from kubeauthn._core.authentication.decode import TEXT_BYTES, decode_configuration
-    from kubeauthn._core.authentication.hints import hints
+    from kubeauthn._core.authentication.decode import TEXT_BYTES
     from kubeauthn.cli.check_report import FileReport
 
-    report = FileReport(shown_name(path))
     try:
         content = read(path, TEXT_BYTES, world)
     except EnvironmentFailure as error:
+        report = FileReport(shown_name(path))
         report.failed("file", str(error).removeprefix(f"{path}: "))
         return report, None
+    return check_content(shown_name(path), content, version, disallowed)
+
+
+def check_content(name: str, content: bytes, version: str, disallowed: list[str]) -> tuple[FileReport, Decoded | None]:
+    """The same for a text that is at hand."""
+    from kubeauthn._core.authentication.decode import decode_configuration
+    from kubeauthn._core.authentication.hints import hints
+    from kubeauthn.cli.check_report import FileReport
+
+    report = FileReport(name)
     try:
         decoded = decode_configuration(content, version)
     except AuthenticationConfigError as error:

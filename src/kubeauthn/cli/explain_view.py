@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubeauthn._core.authentication.claims import ClaimNeeded, with_sources
-from kubeauthn._core.authentication.compiled import compile_claims_expression
+from kubeauthn._core.authentication.claims import with_sources
 from kubeauthn._core.authentication.token import read_token
-from kubeauthn.cel import CelError
-from kubeauthn.cel.typed_json import to_typed_json
 from kubeauthn.cli.cel_value import shown
 from kubeauthn.cli.text import duration, escaped, escaped_lines, time_left
 from kubeauthn.errors import NotMine
@@ -59,16 +56,6 @@ class Explained:
         except (NotMine, AttributeError, TypeError):
             return {}
 
-    def value(self, step: Step) -> dict[str, Any] | None:
-        """What a mapping's expression comes to, typed; None where it has none."""
-        if step.number != _MAPPING_STEP or not step.expression or step.outcome != "passed":
-            return None
-        try:
-            program = compile_claims_expression(step.expression, self.kubernetes)
-            return {"type": str(program.output_type), "value": to_typed_json(program(claims=self.claims()))}
-        except (CelError, ClaimNeeded):
-            return None
-
 
 # -- for programs ---------------------------------------------------------------------------------
 
@@ -79,7 +66,7 @@ def as_json(explained: Explained) -> dict[str, Any]:
     steps = []
     for step in explained.steps():
         outcome = WORDS[step.outcome]
-        steps.append({**step.as_dict(), "outcome": outcome, "cel": explained.value(step)})
+        steps.append({**step.as_dict(), "outcome": outcome})
     document = {"version": 1, **trace, "steps": steps, "assumed": explained.assumed}
     if explained.from_claims:
         document["verified"] = "taken"
@@ -133,10 +120,8 @@ def _verdict(trace: Trace) -> Iterator[str]:
 
 def _told(step: Step, explained: Explained) -> list[str]:
     """What is said of a step, line by line."""
-    if step.number == _MAPPING_STEP and step.outcome == "passed":
-        lines = _mapping(step, explained)
-    else:
-        lines = escaped_lines(step.detail)
+    mapped = step.number == _MAPPING_STEP and step.outcome == "passed"
+    lines = _mapping(step) if mapped else escaped_lines(step.detail)
     where = " ".join(part for part in (step.rule, step.expression) if part)
     if where:
         lines += escaped_lines(where)
@@ -144,30 +129,20 @@ def _told(step: Step, explained: Explained) -> list[str]:
         lines += list(_times(explained))
     elif step.number != _MAPPING_STEP:
         lines += [f"{escaped(name)}: {escaped(_plain(value))}" for name, value in step.inputs.items()]
+    lines += [f"{escaped(name)}: {escaped(_plain(value), _LONGEST_VALUE)}" for name, value in (step.saw or {}).items()]
     if step.hint:
         first, *rest = escaped_lines(step.hint)
         lines += [f"hint: {first}", *(f"      {line}" for line in rest)]
     return lines
 
 
-def _mapping(step: Step, explained: Explained) -> list[str]:
-    value = explained.value(step)
-    if value is not None:
-        return [f"{escaped(shown(value['value']), _LONGEST_VALUE)}  ({value['type']})"]
+def _mapping(step: Step) -> list[str]:
+    if step.cel is not None:
+        return [f"{escaped(shown(step.cel.value), _LONGEST_VALUE)}  ({step.cel.type})"]
     if step.expression:  # the value of an extra key that was not mapped
         return escaped_lines(step.detail)
     claim = step.inputs.get("claim")
-    return [f"{escaped(_as_json(step.detail), _LONGEST_VALUE)}{f'  (claim {escaped(claim)})' if claim else ''}"]
-
-
-def _as_json(written: str) -> str:
-    """A value that is written as Python writes it."""
-    from ast import literal_eval
-
-    try:
-        return _plain(literal_eval(written))
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return written
+    return [f"{escaped(step.detail, _LONGEST_VALUE)}{f'  (claim {escaped(claim)})' if claim else ''}"]
 
 
 def _times(explained: Explained) -> Iterator[str]:

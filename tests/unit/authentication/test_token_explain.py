@@ -139,3 +139,24 @@ def test_a_token_cannot_write_to_the_terminal(authenticator, bench):
     text = str(authenticator.explain(bench.token(**{**GOOD, "hd": evil, "aud": evil, "sub": evil}), show_claims=True))
     assert all(line.isprintable() for line in text.split("\n"))
     assert not any(line.startswith("\u2713 authenticated") for line in text.split("\n"))
+
+
+def test_each_expression_says_what_it_saw_and_came_to(authenticator, bench):
+    trace = authenticator.explain(bench.token(**(GOOD | {"level": 1})), show_claims=True)
+    rule = next(step for step in trace.steps if step.expression == "claims.level >= 2.0")
+    assert rule.outcome == "failed"
+    assert rule.saw == {"claims.level": 1.0}
+    assert rule.cel is not None
+    assert (rule.cel.type, rule.cel.value) == ("bool", {"bool": False})
+    assert rule.cel.cost > 0
+    absent = next(step for step in trace.steps if step.expression == "claims.?t.orValue('')")
+    assert absent.saw == {"claims.t": "<absent>"}
+    of_user = next(step for step in trace.steps if step.number == 10)
+    assert set(of_user.saw or {}) == {"user.username"}
+    json.dumps(trace.as_dict())
+
+
+def test_what_an_expression_saw_is_hidden_with_the_claims(authenticator, bench):
+    trace = authenticator.explain(bench.token(**GOOD))
+    assert all(step.saw is None for step in trace.steps)
+    assert not any("saw" in step for step in trace.as_dict()["steps"])

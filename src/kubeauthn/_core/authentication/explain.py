@@ -6,6 +6,7 @@ that of `authenticate` itself.
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,9 @@ from kubeauthn._core.authentication.claims import ClaimNeeded, with_sources
 from kubeauthn._core.authentication.expressions import Expressions
 from kubeauthn._core.authentication.go_time import go_time
 from kubeauthn._core.authentication.rules import check_claim_rules, check_user_rules
+from kubeauthn._core.authentication.seen import seen_values
 from kubeauthn._core.authentication.token import read_token, untrusted_issuer
-from kubeauthn._core.authentication.trace import Outcome, Step, Trace, Verdict
+from kubeauthn._core.authentication.trace import Evaluated, Outcome, Step, Trace, Verdict
 from kubeauthn._core.authentication.verify import (
     check_audience,
     check_signature,
@@ -24,7 +26,8 @@ from kubeauthn._core.authentication.verify import (
     check_types,
     read_token_header,
 )
-from kubeauthn.cel import EvalError
+from kubeauthn.cel import CelError, EvalError
+from kubeauthn.cel.typed_json import to_typed_json
 from kubeauthn.errors import KeysUnavailable, NotMine, TokenError
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from kubeauthn._core.authentication.token import UntrustedToken
     from kubeauthn._core.authentication.verdict import UserInfo
     from kubeauthn._core.jose.keys import KeySet
+    from kubeauthn.cel import Program
 
 _SHOWN_DEPTH = 16
 _SECRET_MEMBERS = ("access_token", "JWT")
@@ -51,7 +55,7 @@ def explain(
     show_claims: bool = False,
 ) -> Trace:
     """Never raises for a token, whatever it is."""
-    notes = _Notes()
+    notes = _Notes(show_claims)
     verdict, reason, user = _verdict(configuration, token, now, keys_of, fetched)
     try:
         untrusted = read_token(token)
@@ -95,11 +99,25 @@ def _not_at_hand(needed: ClaimNeeded) -> str:
 
 
 class _Notes:
-    def __init__(self) -> None:
+    def __init__(self, show_claims: bool) -> None:
         self._steps: list[Step] = []
+        self._show_claims = show_claims
 
     def steps(self) -> tuple[Step, ...]:
         return tuple(self._steps)
+
+    def evaluate(self, program: Program | None, variables: Mapping[str, Any]) -> None:
+        """Says of the last step what its expression came to, and from what."""
+        if program is None:
+            return
+        cel = None
+        try:
+            value, cost = program.evaluate(variables)
+            cel = Evaluated(str(program.output_type), to_typed_json(value), cost)
+        except (CelError, ClaimNeeded):
+            pass  # the step itself has said why
+        saw = _shown(seen_values(program, variables), 0) if self._show_claims else None
+        self._steps[-1] = self._steps[-1]._replace(cel=cel, saw=saw)
 
     def add(
         self,
@@ -206,6 +224,7 @@ def _note_expressions(
             {"claim": rule.rule.claim, "required": rule.rule.required_value} if rule.program is None else None,
             rule=f"{place}.claimValidationRules[{index}]", expression=rule.rule.expression,
         )  # fmt: skip
+        notes.evaluate(rule.program, run.variables)
     user = _note_mappings(notes, authenticator, claims, run)
     if user is None:
         for index, user_rule in enumerate(authenticator.user_rules):
@@ -220,6 +239,7 @@ def _note_expressions(
             10, "user rule", partial(check_user_rules, authenticator, run, index), _is_met,
             rule=f"{place}.userValidationRules[{index}]", expression=user_rule.rule.expression,
         )  # fmt: skip
+        notes.evaluate(user_rule.program, run.variables)
 
 
 def _note_mappings(
@@ -227,19 +247,20 @@ def _note_mappings(
 ) -> dict[str, Any] | None:
     """Step 9. Returns the user if all of it could be mapped."""
     config, place = authenticator.config.claim_mappings, f"jwt[{authenticator.index}].claimMappings"
-    steps: list[tuple[str, Callable[..., Any], str, str]] = [
-        ("username", mappings.map_username, config.username.claim, config.username.expression),
-        ("uid", mappings.map_uid, config.uid.claim, config.uid.expression),
-        ("groups", mappings.map_groups, config.groups.claim, config.groups.expression),
+    steps: list[tuple[str, Callable[..., Any], str, Program | None]] = [
+        ("username", mappings.map_username, config.username.claim, authenticator.username),
+        ("uid", mappings.map_uid, config.uid.claim, authenticator.uid),
+        ("groups", mappings.map_groups, config.groups.claim, authenticator.groups),
     ]
     found: list[Any] = []
-    for name, step, claim, expression in steps:
+    for name, step, claim, program in steps:
         passed, value = notes.attempt(
-            9, name, partial(step, authenticator, claims, run), repr,
-            {"claim": claim} if claim else None, rule=f"{place}.{name}", expression=expression,
+            9, name, partial(step, authenticator, claims, run), _as_json,
+            {"claim": claim} if claim else None, rule=f"{place}.{name}", expression=program.text if program else "",
         )  # fmt: skip
+        notes.evaluate(program, run.variables)
         found.append(value if passed else None)
-    passed, extra = notes.attempt(9, "extra", lambda: mappings.map_extra(authenticator, claims, run), repr)
+    passed, extra = notes.attempt(9, "extra", lambda: mappings.map_extra(authenticator, claims, run), _as_json)
     if passed:
         for index, mapped in enumerate(authenticator.extra):
             told = "has a value" if mapped.key in extra else "has no value, so the key is absent"
@@ -247,6 +268,7 @@ def _note_mappings(
                 9, f"extra {mapped.key}", "passed", told,
                 rule=f"{place}.extra[{index}]", expression=mapped.program.text,
             )  # fmt: skip
+            notes.evaluate(mapped.program, run.variables)
     if not passed or any(value is None for value in found):
         return None
     return {"username": found[0], "uid": found[1], "groups": found[2], "extra": extra}
@@ -254,6 +276,10 @@ def _note_mappings(
 
 def _is_met(_: object) -> str:
     return "is met"
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _issuer_hint(named: str, configuration: CompiledConfiguration) -> str:

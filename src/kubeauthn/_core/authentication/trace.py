@@ -16,6 +16,16 @@ FORMAT = "kubeauthn.explain/v1"
 _SIGNS: dict[Outcome, str] = {"passed": "✓", "failed": "✗", "skipped": "-"}
 
 
+class Evaluated(NamedTuple):
+    """What an expression came to."""
+
+    type: str
+    value: dict[str, Any]
+    """Typed, so that `{"int": "1"}` is not `{"double": "1"}`."""
+    cost: int
+    """In cel-go's units."""
+
+
 class Step(NamedTuple):
     """One step. Also after the first that failed: its outcome then says what it would have been."""
 
@@ -30,9 +40,16 @@ class Step(NamedTuple):
     """The field of the configuration that the step follows."""
     expression: str = ""
     hint: str = ""
+    cel: Evaluated | None = None
+    """Of the expression, if it has a value."""
+    saw: Mapping[str, Any] | None = None
+    """The claims, or parts of the user, that the expression asks for; only where claims are shown."""
 
     def as_dict(self) -> dict[str, Any]:
-        return {**self._asdict(), "inputs": dict(self.inputs)}
+        shown = {**self._asdict(), "inputs": dict(self.inputs), "cel": None if self.cel is None else self.cel._asdict()}
+        if self.saw is None:
+            del shown["saw"]
+        return shown
 
 
 class Trace(NamedTuple):
