@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubeauthn.cel import CelError
 from kubeauthn.cel.ast import Call, Ident, Literal, Node, Select, walk
+from kubeauthn.cel.go_text import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +66,17 @@ def required_claims(program: Program) -> Iterator[ClaimPath]:
 
 
 def shown_path(path: ClaimPath) -> str:
-    return ".".join(("claims", *path))
+    """As an expression would have it: `claims.a.b`, `claims["kubernetes.io"].namespace`."""
+    return "claims" + "".join(f".{name}" if name.isidentifier() else f"[{quote(name)}]" for name in path)
+
+
+def asking_for(path: ClaimPath) -> str:
+    """The expressions that ask whether a claim is there, or take it where it is."""
+    *before, name = path
+    parent = shown_path(tuple(before))
+    if name.isidentifier():
+        return f"has({parent}.{name}), or {parent}.?{name}.orValue(…)"
+    return f"{quote(name)} in {parent}, or {parent}[?{quote(name)}].orValue(…)"
 
 
 def _claim_path(node: Node) -> ClaimPath:

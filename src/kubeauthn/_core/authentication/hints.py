@@ -192,8 +192,7 @@ class _Entry:
         for claim in expressions.unguarded_claims(program, self._required):
             shown = expressions.shown_path(claim)
             outcome = "refused with an error instead of the rule's message" if rule else "refused"
-            parent, _, name = shown.rpartition(".")
-            cure = f"has({shown}), or {parent}.?{name}.orValue(…)"
+            cure = expressions.asking_for(claim)
             text = f"a token without {shown} is {outcome}"
             yield Hint(path, "unguarded-claim", level, text, f"if it may be missing, ask for it: {cure}")
 

@@ -8,6 +8,7 @@ from kubeauthn.errors import UsageError
 
 NEWEST = f"1.{LATEST}"
 """The release whose rules are followed unless another is asked for."""
+RELEASES = tuple(f"1.{minor}" for minor in range(LATEST, OLDEST - 1, -1))
 
 _VERSION_SINCE = {"v1alpha1": 29, "v1beta1": 30, "v1": 34}
 _FIELD_SINCE = {
