@@ -40,7 +40,7 @@ RULES = {
     "empty-username": "an empty user name is refused here, and taken by kube-apiserver",
     "system-names": "nothing keeps a token from naming a system: user or group",
     "egress-selector": "egressSelectorType has no effect outside kube-apiserver",
-    "anonymous": "anonymous has no effect outside kube-apiserver",
+    "anonymous": "anonymous has no effect on a TokenReview webhook",
     "skipped-key": "a key of the issuer is not usable; kube-apiserver may then drop them all",
 }
 """What each kind of hint is about."""
@@ -70,7 +70,7 @@ def hints(config: AuthenticationConfiguration, kubernetes: str = NEWEST) -> list
     for index, entry in enumerate(config.jwt):
         found += _Entry(entry, ("jwt", index), kubernetes).hints()
     if config.anonymous is not None:
-        text = "says who may come without a token, which only kube-apiserver decides: it has no effect elsewhere"
+        text = "says who may come without a token: a TokenReview webhook is never asked about them, so it has no effect there"
         found.append(Hint(("anonymous",), "anonymous", NOTE, text))
     return found
 
