@@ -1,1 +1,1 @@
-"""The plugins that kubeauthn ships, each written with `kubeauthn.plugin`. None is here yet."""
+"""The plugins that kubeauthn ships, each written with `kubeauthn.plugin`."""

@@ -13,7 +13,7 @@ from kubeauthn._io.kuberc import read_policy
 from kubeauthn.cli.diagnosis.findings import CONNECTION, PLUGIN_RUN, Findings
 from kubeauthn.cli.text import time_left
 from kubeauthn.cli.world import World
-from kubeauthn.client.exec_source import ExecOptions
+from kubeauthn.client.exec_source import ExecOptions, exec_proxy_switched_on
 from kubeauthn.client.sources import CredentialSource, source_for
 from kubeauthn.errors import KubeauthnError, RequestRefused
 
@@ -24,7 +24,9 @@ def open_source(target: Target, seconds: float | None, findings: Findings) -> Cr
     """The source that a client would use: the plugin run and the requests share one credential."""
     try:
         policy: PluginPolicy = read_policy()
-        return source_for(target.user, target.cluster, ExecOptions(policy=policy, seconds=seconds))
+        proxies = exec_proxy_switched_on(target.user)
+        options = ExecOptions(policy=policy, seconds=seconds, exec_proxy=proxies)
+        return source_for(target.user, target.cluster, options)
     except KubeauthnError as error:
         findings.failed(PLUGIN_RUN, "credential", str(error), error.hint or "")
         return None
@@ -39,7 +41,10 @@ def run_plugin(source: CredentialSource, findings: Findings, world: World) -> No
         return
     took = time.monotonic() - started
     parts = [f"a token of {len(credential.token.reveal())} characters"] if credential.token else []
-    parts += ["a client certificate"] if credential.identity else []
+    if credential.route is not None:
+        parts.append(f"a local proxy at {credential.route.url} with a certificate for it")
+    elif credential.identity:
+        parts.append("a client certificate")
     now = world.clock()
     ends = "kept until the process ends" if credential.expires_at is None else time_left(credential.expires_at, now)
     findings.ok(PLUGIN_RUN, "credential", f"{' and '.join(parts)}, {ends}; took {took:.1f} s")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from kubeauthn._core import execwire
 from kubeauthn._core.interaction import ALWAYS, IF_AVAILABLE, NEVER, gets_the_terminal
-from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig
+from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig, User
 from kubeauthn._core.policy import PluginPolicy, permitted_path
 from kubeauthn._io.kuberc import read_policy
 from kubeauthn._io.lookup import find_executable, why_not_found
 from kubeauthn._io.terminal import stdin_is_terminal
 from kubeauthn.cli.diagnosis.findings import Findings
 from kubeauthn.cli.redaction import redacted_arguments
-from kubeauthn.errors import EnvironmentFailure, InteractionRequired, KubeconfigError, PluginDenied
+from kubeauthn.errors import EnvironmentFailure, InteractionRequired, KubeconfigError, PluginDenied, UsageError
 
 SECTION = "plugin"
 
@@ -37,6 +37,25 @@ def look_at_plugin(config: ExecConfig, cluster: Cluster, seconds: float | None, 
     limit = "none" if seconds is None else f"{seconds:g} s"
     findings.ok(SECTION, "time limit", "none while a person may be typing" if interactive else limit)
     _look_at_policy(config, path, findings)
+
+
+def look_at_exec_proxy(user: User, findings: Findings) -> None:
+    """Whether the plugin may be a proxy; nothing is said where nobody asked for that."""
+    from kubeauthn._core.execproxy import VERSIONS
+    from kubeauthn.client.exec_source import exec_proxy_switched_on
+
+    try:
+        if user.exec is None or not exec_proxy_switched_on(user):
+            return
+    except UsageError as error:
+        findings.fault(SECTION, "exec proxy", str(error))
+        return
+    if user.exec.api_version not in VERSIONS:
+        findings.fault(SECTION, "exec proxy", f"switched on, and {user.exec.api_version} knows no proxies")
+    elif not user.exec.provide_cluster_info:
+        findings.note(SECTION, "exec proxy", "switched on; a proxy needs provideClusterInfo: true to know the server")
+    else:
+        findings.ok(SECTION, "exec proxy", "switched on: what the plugin starts may carry the requests")
 
 
 def _look_at_command(config: ExecConfig, findings: Findings) -> str | None:

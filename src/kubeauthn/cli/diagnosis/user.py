@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubeauthn._core import rfc3339
-from kubeauthn._core.kubeconfig.model import Target, User
+from kubeauthn._core.kubeconfig.model import EXTERNAL_SIGNER, Target, User
 from kubeauthn.cli import kind
 from kubeauthn.cli.diagnosis.files import Files
 from kubeauthn.cli.diagnosis.findings import Findings
@@ -106,5 +106,10 @@ def _look_at_auth_provider(target: Target, findings: Findings) -> None:
         source_for(target.user, target.cluster, ExecOptions())
     except CredentialError as error:
         findings.fault(SECTION, "auth-provider", str(error), error.hint or "")
+        return
+    if name == EXTERNAL_SIGNER:
+        from kubeauthn.cli.diagnosis.signer import look_at_signer
+
+        look_at_signer(dict(target.user.auth_provider.config if target.user.auth_provider else ()), findings)
         return
     findings.note(SECTION, "auth-provider", f"{name}: built in; refreshed in memory, the kubeconfig is not rewritten")

@@ -1,0 +1,119 @@
+"""A TLS 1.3 handshake whose client key is outside, beside one with the same key in memory; its memory; eight threads.
+
+Both ends are in this process and talk through buffers, so that neither network nor scheduler counts. The signature is
+made by the same OpenSSL code in both cases, here called through a Python function; what is added is the way to that
+function, and the check of its signature before it is used. No session is resumed.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, padding, utils
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from bench.measure import Row, interleaved, ratio_row, seconds_per_call
+from kubeauthn.client.signing import SigningAlgorithm, signing_context
+from kubeauthn.testing import CertificateAuthority
+
+GOAL = 1.3
+HANDSHAKES = 10_000
+THREADS = 8
+GROWTH_KIB = 1024.0
+
+
+def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
+    ca = CertificateAuthority()
+    server = ca.server_context()
+    server.verify_mode = ssl.CERT_REQUIRED
+    server.load_verify_locations(cadata=ca.certificate_pem.decode())
+    server.num_tickets = 0
+    contexts: dict[str, ssl.SSLContext] = {}
+    for name, leaf in (
+        ("RSA-2048", ca.issue_client("jane", key_type="rsa")),
+        ("P-256", ca.issue_client("jane", key_type="ec")),
+    ):
+        in_memory = ca.client_context()
+        leaf.load_into(in_memory)
+        sign = partial(sign_with, load_pem_private_key(leaf.key_pem, None))
+        outside = contexts[name] = signing_context(leaf.chain_pem, sign, certificate_authority=ca.certificate_pem)
+        yield ratio_row(
+            f"signer: handshake, {name} outside, verified before use",
+            interleaved(
+                seconds_per_call(partial(shake_hands, outside, server), 20),
+                seconds_per_call(partial(shake_hands, in_memory, server), 20),
+                5 if quick else 31,
+            ),
+            peer_name="the same key in memory",
+            goal=GOAL,
+        )
+    yield memory_row(partial(shake_hands, contexts["P-256"], server), HANDSHAKES // 20 if quick else HANDSHAKES)
+    yield threads_row(partial(shake_hands, contexts["P-256"], server), HANDSHAKES // 20 if quick else HANDSHAKES)
+
+
+def sign_with(key: Any, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
+    how = {"sha256": hashes.SHA256(), "sha384": hashes.SHA384(), "sha512": hashes.SHA512()}[algorithm.hash]
+    if algorithm.key_kind == "ec":
+        signature: bytes = key.sign(digest, ec.ECDSA(utils.Prehashed(how)))
+        return signature
+    signature = key.sign(digest, padding.PSS(padding.MGF1(how), algorithm.salt), utils.Prehashed(how))
+    return signature
+
+
+def shake_hands(client_context: ssl.SSLContext, server_context: ssl.SSLContext) -> None:
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context.wrap_bio(to_client, to_server, server_hostname="localhost")
+    server = server_context.wrap_bio(to_server, to_client, server_side=True)
+    waiting = [client.do_handshake, server.do_handshake]
+    for _ in range(10):
+        for step in list(waiting):
+            try:
+                step()
+            except ssl.SSLWantReadError:
+                continue
+            waiting.remove(step)
+        if not waiting:
+            assert server.getpeercert(True)
+            return
+    raise RuntimeError("the handshake does not end")
+
+
+def memory_row(handshake: Callable[[], None], count: int) -> Row:
+    for _ in range(min(500, count)):  # caches fill first
+        handshake()
+    before = resident_kib()
+    for _ in range(count):
+        handshake()
+    grown = max(0.0, resident_kib() - before)
+    name = f"signer: growth over {count:,} handshakes"
+    met = grown <= GROWTH_KIB
+    return Row(name, grown, before, "KiB", grown / before, f"≤ {GROWTH_KIB:g} KiB", met, "", "the process before")
+
+
+def threads_row(handshake: Callable[[], None], count: int) -> Row:
+    """Counts errors: a failed handshake is one."""
+
+    def one(_: int) -> int:
+        try:
+            handshake()
+        except Exception:
+            return 1
+        return 0
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        failed = sum(pool.map(one, range(count)))
+    name = f"signer: errors in {count:,} handshakes on {THREADS} threads"
+    return Row(name, failed, count, "errors", failed / count, "0", failed == 0, "", "all of them")
+
+
+def resident_kib() -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return float(line.split()[1])
+    raise RuntimeError("no VmRSS")

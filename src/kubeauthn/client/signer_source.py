@@ -1,0 +1,181 @@
+"""The `externalSigner` auth-provider: a client certificate whose key is behind an executable.
+
+One run answers one request. The certificate is fetched once and kept; every full TLS handshake is one run more.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from kubeauthn._core import signerwire
+from kubeauthn._core.credential import Credential
+from kubeauthn._core.interaction import IF_AVAILABLE, gets_the_terminal
+from kubeauthn._core.kubeconfig.model import AuthProvider
+from kubeauthn._core.policy import permitted_path
+from kubeauthn._core.signerwire import SigningAlgorithm
+from kubeauthn._core.signing_identity import signing_identity
+from kubeauthn._core.signing_pause import SigningPause
+from kubeauthn._io.lookup import find_executable, why_not_found
+from kubeauthn._io.process import run_plugin
+from kubeauthn._io.terminal import stdin_is_terminal
+from kubeauthn.client import metrics
+from kubeauthn.client.exec_source import ExecOptions
+from kubeauthn.client.refreshed import Clock, RefreshedSource
+from kubeauthn.errors import (
+    AuthProviderError,
+    CredentialError,
+    PluginDenied,
+    PluginFailed,
+    PluginNotFound,
+    PluginReplyError,
+)
+
+NAME = "externalSigner"
+Answer = TypeVar("Answer")
+
+
+class ExternalSigner:
+    """One entry: what its executable is asked, and what it answered."""
+
+    def __init__(
+        self,
+        entry: AuthProvider,
+        options: ExecOptions = ExecOptions(),
+        *,
+        clock: Clock = time.time,
+        is_terminal: Callable[[], bool] = stdin_is_terminal,
+    ) -> None:
+        self._configuration = dict(entry.config)
+        self._options = options
+        self._clock = clock
+        self._is_terminal = is_terminal
+        self._one_person = threading.Lock()
+        self._last: Credential | None = None
+        self._pause = SigningPause()
+        self.source = RefreshedSource(self.make_credential, clock=clock)
+        self.command = self._configuration.get(signerwire.PATH_KEY, "")
+        if not self.command:
+            raise AuthProviderError(f"the {NAME} auth-provider needs {signerwire.PATH_KEY}")
+
+    def make_credential(self) -> Credential:
+        from kubeauthn._io.tls_signer import check_support
+
+        # 1. Can this interpreter use such a certificate at all? Else nobody is asked for anything.
+        check_support()
+        # 2. The certificate, checked before anybody sees it.
+        reply = self._ask(signerwire.encode_certificate_request(self._configuration))
+        chain = self._understood(signerwire.decode_certificate_reply, reply)
+        identity = signing_identity(chain, self.sign, self._clock(), refused=self._refused_by_alert)
+        # 3. Used until it ends, or a server refuses it.
+        metrics.set_certificate_expiry(self, identity.not_after)
+        self._last = Credential(identity=identity, expires_at=identity.not_after)
+        return self._last
+
+    def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
+        """One signature, which the TLS bridge verifies before it is used."""
+        request = signerwire.encode_sign_request(self._configuration, digest, algorithm)
+        if (waiting := self._pause.waiting(self._clock())) is not None:
+            raise waiting
+        try:
+            signature = self._understood(signerwire.decode_sign_reply, self._ask(request))
+        except CredentialError as error:
+            if not self._has_person():  # who decides for themselves when to try again
+                self._pause.failed(str(error), self._clock())
+            raise
+        self._pause.succeeded()
+        return signature
+
+    def _ask(self, request: str) -> bytes:
+        if not self._has_person():
+            return self._run(request, interactive=False)
+        with self._one_person:  # two prompts at once on one terminal help nobody
+            return self._run(request, interactive=True)
+
+    def _has_person(self) -> bool:
+        return gets_the_terminal(
+            IF_AVAILABLE, stdin_is_terminal=self._is_terminal(), stdin_taken=self._options.stdin_taken
+        )
+
+    def _run(self, request: str, *, interactive: bool) -> bytes:
+        try:
+            path = permitted_path(self._options.policy, self.command, find_executable)
+        except PluginDenied:
+            metrics.listener().policy_decided(metrics.DENIED)
+            raise
+        metrics.listener().policy_decided(metrics.ALLOWED)
+        if path is None:
+            reason, remedy = why_not_found(self.command)
+            raise PluginNotFound(f"external signer: {reason}", hint=remedy)
+        environment = {**os.environ, signerwire.VARIABLE: request}
+        count = metrics.listener().plugin_called
+        try:
+            code, output = run_plugin(
+                path, [self.command], environment, interactive=interactive, seconds=self._options.seconds
+            )
+        except (OSError, ValueError) as error:
+            count(1, metrics.PLUGIN_NOT_FOUND_ERROR)
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise PluginNotFound(f"external signer {self.command} cannot be started: {reason}") from None
+        except PluginFailed:
+            count(1, metrics.PLUGIN_EXECUTION_ERROR)
+            raise
+        if code != 0:
+            count(max(code, -1), metrics.PLUGIN_EXECUTION_ERROR)
+            ending = f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}"
+            raise PluginFailed(f"external signer {self.command} {ending}", exit_code=code)
+        count(0, metrics.NO_ERROR)
+        return output
+
+    def _understood(self, decode: Callable[[bytes], Answer], reply: bytes) -> Answer:
+        try:
+            return decode(reply)
+        except PluginReplyError as error:
+            raise PluginReplyError(f"external signer {self.command}: {error}", hint=error.hint) from None
+
+    def _refused_by_alert(self) -> None:
+        if self._last is not None:
+            self.source.refused(self._last)
+
+    def _after_fork(self) -> None:
+        self._one_person = threading.Lock()
+
+
+_shared: dict[tuple[AuthProvider, ExecOptions], ExternalSigner] = {}
+_shared_lock = threading.Lock()
+
+
+def signed_credential(credential: Credential, options: ExecOptions) -> Credential:
+    """What an exec plugin returned, with the certificate of the signer that it named."""
+    signer = _shared_signer(AuthProvider(NAME, credential.signer), options)
+    made = signer.make_credential()  # anew each time: the plugin was run because the last one did not hold
+    ends = [at for at in (credential.expires_at, made.expires_at) if at is not None]
+    return Credential(token=credential.token, identity=made.identity, expires_at=min(ends))
+
+
+def shared_signer_source(entry: AuthProvider, options: ExecOptions) -> RefreshedSource:
+    """One source for all clients of the process with the same entry: one certificate, one person asked at a time."""
+    return _shared_signer(entry, options).source
+
+
+def _shared_signer(entry: AuthProvider, options: ExecOptions) -> ExternalSigner:
+    key = (entry, options)
+    with _shared_lock:
+        signer = _shared.get(key)
+        if signer is None:
+            signer = _shared[key] = ExternalSigner(entry, options)
+        return signer
+
+
+def _after_fork_in_child() -> None:
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    for signer in _shared.values():
+        signer._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

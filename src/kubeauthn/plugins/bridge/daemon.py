@@ -1,0 +1,151 @@
+"""The bridge's own process: `python -m kubeauthn.plugins.bridge.daemon NAME DESCRIPTOR`.
+
+One for each definition: the first to take the lock is it. It says on the descriptor that it is ready, or why not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import time
+
+from kubeauthn._core.credential import ClientIdentity
+from kubeauthn._io.carrier.listener import Listener
+from kubeauthn._io.carrier.one_run import OneRunAuthority, listening_context
+from kubeauthn._io.files import write_atomically
+from kubeauthn.errors import KubeauthnError
+from kubeauthn.plugin._proxy_harness import SOCKET_NAME, private_directory, remove, stay, stop_at_signals
+from kubeauthn.plugins.bridge import control
+from kubeauthn.plugins.bridge import definition as definitions
+from kubeauthn.plugins.bridge.route import AccessRoute
+
+HELD = "held"
+CREDENTIAL_SECONDS = 60.0
+"""How long a client uses its certificate without asking: so long may it miss that the bridge was started anew."""
+_RENEW_SECONDS = 86400.0
+
+
+class Bridge:
+    def __init__(self, definition: definitions.Definition) -> None:
+        os.environ["KUBECONFIG"] = definition.kubeconfig
+        from kubeauthn.client.access import open_access
+
+        self.definition = definition
+        self._authority = OneRunAuthority("kubeauthn bridge clients")
+        self._client = self._authority.client("kubeauthn bridge client")
+        self.route = AccessRoute(
+            lambda: open_access(
+                definition.context or None, stdin_taken="it is the bridge that runs the plugin", **definition.options
+            ),
+            definition.kubeconfig.split(os.pathsep),
+        )
+        own = ClientIdentity(definition.certificate.encode(), definition.key, not_before=0, not_after=0)
+        self.listener = Listener(self.route, listening_context(own, self._authority.certificate))
+        self.started = time.time()
+
+    async def serve(self, ready: int) -> None:
+        await self.listener.on_loopback(self.definition.port)
+        with private_directory() as directory:
+            path = os.path.join(directory, SOCKET_NAME)
+            before = os.umask(0o177)
+            try:
+                server = await asyncio.start_unix_server(self._answer, path, limit=4096)
+            finally:
+                os.umask(before)
+            where = os.path.join(definitions.directory_of(self.definition.name), control.RUNNING)
+            write_atomically(where, json.dumps({"socket": path, "pid": os.getpid()}).encode())
+            stopping = stop_at_signals()
+            _tell(ready, "ready")
+            try:
+                await stay(self.listener, stopping, "", directory, self.definition.idle_seconds)
+            finally:
+                server.close()
+                self.route.close()
+                with contextlib.suppress(OSError):
+                    os.unlink(where)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if control.peer_of(writer.get_extra_info("socket")) == os.geteuid():
+                async with asyncio.timeout(control.ASK_SECONDS):
+                    question = (await reader.readline()).decode("latin-1").strip()
+                    writer.write(json.dumps(self._told(question)).encode())
+                    await writer.drain()
+        except (OSError, ValueError):
+            pass  # whoever asked is gone, or asked for too much
+        finally:
+            writer.close()
+
+    def _told(self, question: str) -> dict[str, object]:
+        if question == "credential":
+            self.listener.touch()
+            if self._client.not_after - time.time() < _RENEW_SECONDS:
+                self._client = self._authority.client("kubeauthn bridge client")
+            # The same one each time: client-go closes all connections when it changes.
+            return {
+                "certificate": self._client.certificate.decode(),
+                "key": self._client.key.reveal(),
+                "expires_at": time.time() + CREDENTIAL_SECONDS,
+            }
+        if question == "status":
+            return {
+                "pid": os.getpid(),
+                "port": self.definition.port,
+                "connections": self.listener.connections,
+                "accepted": self.listener.accepted,
+                "idle_seconds": self.listener.idle_seconds(),
+                "started": self.started,
+            }
+        if question == "stop":
+            import signal
+
+            asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGTERM)
+            return {"stopping": True}
+        return {"error": "unknown question"}
+
+
+def main() -> int:
+    name, ready = sys.argv[1], int(sys.argv[2])
+    try:
+        directory = definitions.directory_of(name)
+        lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            _tell(ready, HELD)
+            return 0
+        stale = control.socket_path(name)
+        if stale is not None and os.path.basename(os.path.dirname(stale)).startswith("kubeauthn-"):
+            remove(os.path.dirname(stale))  # of one that crashed
+        _log(directory)
+        bridge = Bridge(definitions.load(name))
+        asyncio.run(bridge.serve(ready))
+    except KubeauthnError as error:
+        _tell(ready, f"error {error}" + (f"\n{error.hint}" if error.hint else ""))
+        return 1
+    return 0
+
+
+def _tell(descriptor: int, text: str) -> None:
+    with contextlib.suppress(OSError):
+        os.write(descriptor, text.encode()[:4000])
+        os.close(descriptor)
+
+
+def _log(directory: str) -> None:
+    import logging
+
+    descriptor = os.open(os.path.join(directory, "log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    handler = logging.StreamHandler(os.fdopen(descriptor, "w", buffering=1))
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logger = logging.getLogger("kubeauthn")
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""What a bridge is for, and where it keeps that: one directory for each pair of cluster and user."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import Any
+
+from kubeauthn._core.record import field, record
+from kubeauthn._io.files import read_bounded, write_atomically
+from kubeauthn._secret import Secret
+from kubeauthn.errors import EnvironmentFailure
+
+FILE_BYTES = 1 << 20
+IDLE_SECONDS = 300.0
+
+
+@record(frozen=True, slots=True)
+class Definition:
+    """`options` are those of `open_access`, without secrets. The key is the bridge's own, for the loopback alone."""
+
+    name: str
+    """The directory's name, made from what the bridge is for."""
+    context: str
+    options: dict[str, Any]
+    kubeconfig: str
+    """The value of KUBECONFIG that it reads."""
+    namespace: str
+    server: str
+    port: int
+    certificate: str
+    key: Secret = field(repr=False)
+    idle_seconds: float = IDLE_SECONDS
+
+
+def state_directory() -> str:
+    """Where all bridges of this user are; made if it is not there."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    path = os.path.join(base, "kubeauthn", "bridge")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    check_private(path)
+    return path
+
+
+def check_private(path: str) -> None:
+    """Refuse a directory that is another's, or that others may write to."""
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise EnvironmentFailure(f"{path}: is not a directory of this user")
+    if status.st_mode & 0o022:
+        raise EnvironmentFailure(f"{path}: others may write to it", hint=f"chmod 700 {path}")
+
+
+def directory_of(name: str) -> str:
+    if not name or not name.isalnum():
+        raise EnvironmentFailure("there is no such bridge")
+    return os.path.join(state_directory(), name)
+
+
+def save(definition: Definition) -> None:
+    path = directory_of(definition.name)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    check_private(path)
+    fields = {attribute: getattr(definition, attribute) for attribute in definition.__match_args__}
+    fields["key"] = definition.key.reveal()
+    write_atomically(os.path.join(path, "definition.json"), json.dumps(fields).encode())
+
+
+def load(name: str) -> Definition:
+    path = directory_of(name)
+    if not os.path.isdir(path):
+        raise EnvironmentFailure(
+            f"there is no bridge {name}", hint="kubeauthn bridge kubeconfig writes a new kubeconfig for one"
+        )
+    check_private(path)
+    try:
+        fields = json.loads(read_bounded(os.path.join(path, "definition.json"), FILE_BYTES))
+        return Definition(**{**fields, "key": Secret(fields["key"])})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise EnvironmentFailure(f"{path}/definition.json cannot be read") from None
+
+
+def names() -> list[str]:
+    path = state_directory()
+    return sorted(name for name in os.listdir(path) if os.path.isfile(os.path.join(path, name, "definition.json")))
+
+
+def define(context: str | None, options: dict[str, Any], idle_seconds: float | None = None) -> Definition:
+    """The bridge for this context and these options of `open_access`; the same as before if there is one."""
+    from hashlib import sha256
+
+    from kubeauthn.client.kubeconfig import resolve
+
+    target = resolve(context, path=options.get("kubeconfig"), **{k: v for k, v in options.items() if k != "kubeconfig"})
+    kubeconfig = os.environ.get("KUBECONFIG", "") or os.path.join(os.path.expanduser("~"), ".kube", "config")
+    if options.get("kubeconfig"):
+        kubeconfig = os.path.abspath(options["kubeconfig"])
+    absolute = os.pathsep.join(os.path.abspath(path) for path in kubeconfig.split(os.pathsep) if path)
+    kept = {name: value for name, value in options.items() if value and name not in ("kubeconfig", "namespace")}
+    resolved = target.context_name or ""
+    identity = json.dumps([absolute, resolved, kept, target.cluster.server], sort_keys=True, default=list)
+    name = sha256(identity.encode()).hexdigest()[:20]
+    namespace = target.namespace or ""
+    try:
+        known = load(name)
+    except EnvironmentFailure:
+        known = None
+    port, certificate, key = (known.port, known.certificate, known.key) if known else _new_identity()
+    definition = Definition(
+        name=name,
+        context=resolved,
+        options=kept,
+        kubeconfig=absolute,
+        namespace=namespace,
+        server=target.cluster.server,
+        port=port,
+        certificate=certificate,
+        key=key,
+        idle_seconds=idle_seconds or (known.idle_seconds if known else IDLE_SECONDS),
+    )
+    if definition != known:
+        save(definition)
+    return definition
+
+
+def _new_identity() -> tuple[int, str, Secret]:
+    """A free port, and a certificate for it that is its own authority: a kubeconfig names both, so both stay."""
+    import socket
+    from datetime import timedelta
+
+    from kubeauthn._io.carrier.one_run import OneRunAuthority
+
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    # The authority's key is forgotten here: nothing else will ever be signed by it.
+    authority = OneRunAuthority("kubeauthn bridge", life=timedelta(days=3650))
+    server = authority.server()
+    return port, (server.certificate + authority.certificate).decode(), server.key

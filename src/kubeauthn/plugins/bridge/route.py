@@ -1,0 +1,151 @@
+"""Every request of a bridge's clients, with the credential of the kubeconfig's user."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from kubeauthn._core.signing_identity import SigningIdentity
+from kubeauthn._io.carrier.destination import address_of, host_header, path_prefix
+from kubeauthn._io.carrier.dialling import Address
+from kubeauthn._io.carrier.plan import Asked, Plan
+from kubeauthn._io.carrier.pool import Pool
+from kubeauthn.errors import KubeauthnError
+
+if TYPE_CHECKING:
+    from kubeauthn._core.credential import ClientIdentity, Credential
+    from kubeauthn.client.access import Access
+
+KEPT_SECONDS = 1.0
+"""How long a credential is used without asking its source."""
+LOOK_SECONDS = 2.0
+"""How often the kubeconfig's files are looked at for a change."""
+_POOLS = 4
+
+
+class AccessRoute:
+    """`open_again` opens the access anew: a kubeconfig that changes is read again, a broken one is not taken."""
+
+    def __init__(self, open_again: Callable[[], Access], files: list[str]) -> None:
+        self._open = open_again
+        self._files = files
+        self._seen = self._signature()
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        self._pools: dict[ClientIdentity | None, Pool] = {}
+        self._credential: Credential | None = None
+        self._until = 0.0
+        self._use(open_again())
+
+    def plan(self, asked: Asked) -> Plan | Awaitable[Plan]:
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look(now)
+        credential = self._credential
+        if asked.head.value(b"authorization") is not None:
+            return self._planned(asked, None)
+        if credential is not None and now < self._until and credential.usable(time.time()):
+            return self._planned(asked, credential)
+        return self._with_credential(asked)
+
+    async def renewed(self, asked: Asked, refused: Plan) -> Plan | None:
+        credential = refused.mark
+        if credential is None:
+            return None
+        self._credential = None
+        renewed = await self._access.renew_async(credential)  # type: ignore[arg-type]  # the mark is ours
+        return None if renewed is None else self._planned(asked, renewed)
+
+    async def unreachable(self, asked: Asked, failed: Plan, reason: str) -> Plan | None:
+        """A proxy plugin's process that died is started again, once for all who ask."""
+        credential: Credential | None = failed.mark  # type: ignore[assignment]  # the mark is ours
+        if credential is None or credential.route is None:
+            return None
+        self._credential = None
+        return self._planned(asked, await self._access.replace_lost_async(credential, reason))
+
+    def answered(self, plan: Plan, status: int) -> None:
+        if plan.mark is not None:
+            if status == 401:
+                self._credential = None
+            self._access.answered(plan.mark, status)  # type: ignore[arg-type]  # the mark is ours
+
+    def close(self) -> None:
+        for pool in self._pools.values():
+            pool.close()
+
+    async def _with_credential(self, asked: Asked) -> Plan:
+        credential = await self._access.credential_async()
+        self._credential, self._until = credential, time.monotonic() + KEPT_SECONDS
+        return self._planned(asked, credential)
+
+    def _planned(self, asked: Asked, credential: Credential | None) -> Plan:
+        added = self._always
+        if credential is not None and credential.authorization:
+            added = (*added, (b"Authorization", credential.authorization.reveal().encode()))
+        target = asked.head.target
+        if self._prefix and not target.startswith(self._prefix + b"/"):
+            target = self._prefix + target
+        return Plan(
+            self._pool(credential),
+            target,
+            without=self._without,
+            added=added,
+            renewable=credential is not None and self._access.may_repeat(asked.head.method.decode()),
+            mark=credential,
+        )
+
+    def _pool(self, credential: Credential | None) -> Pool:
+        identity = None if credential is None else credential.identity
+        pool = self._pools.get(identity)
+        if pool is None:
+            pool = self._pools[identity] = Pool(self._address(credential))
+            if len(self._pools) > _POOLS:  # certificates that were replaced
+                self._pools.pop(next(iter(self._pools))).close()
+        return pool
+
+    def _address(self, credential: Credential | None) -> Address:
+        if credential is not None and credential.route is not None:
+            route, local = credential.route, self._access.tls_context(credential.identity)
+            return Address("127.0.0.1", route.port, local, socket_path=route.socket_path, tls_name="localhost")
+        cluster = self._access.cluster
+        encrypted = cluster.server.lower().startswith("https://")
+        identity = None if credential is None else credential.identity
+        context = self._access.tls_context(identity) if encrypted else None
+        return address_of(cluster, context, signs_slowly=isinstance(identity, SigningIdentity))
+
+    def _use(self, access: Access) -> None:
+        self._access = access
+        self._credential = None
+        self.close()
+        self._pools = {}
+        cluster = access.cluster
+        self._prefix = path_prefix(cluster)
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in access.headers]
+        self._always = ((b"Host", host_header(cluster)), *headers)
+        self._without = frozenset([b"host", *(name.lower() for name, _ in headers)])
+
+    def _look(self, now: float) -> None:
+        self._look_at = now + LOOK_SECONDS
+        seen = self._signature()
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            self._use(self._open())
+        except KubeauthnError as error:
+            import logging
+
+            logging.getLogger("kubeauthn.proxy").error("the kubeconfig changed and cannot be used: %s", error)
+
+    def _signature(self) -> list[tuple[int, int, int] | None]:
+        return [_state(path) for path in self._files]
+
+
+def _state(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns

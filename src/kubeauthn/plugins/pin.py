@@ -1,0 +1,103 @@
+"""Where a PIN or passphrase comes from: the entry, a keyring, a file descriptor, or the person.
+
+`pinSource` in the configuration says which: `prompt` (the default), `keyring:SERVICE/NAME`, or `fd:NUMBER`.
+A `pin` in the kubeconfig works, and is warned of: whoever reads the file has it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from kubeauthn._secret import Secret
+from kubeauthn.errors import EnvironmentFailure, KeyStoreError, MissingExtra, PinRefused, UsageError
+from kubeauthn.plugin.prompt import LONGEST_ANSWER, ask_secret, tell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Pins = Callable[[str], Secret]
+    """Given what to ask for, the PIN."""
+
+PIN_IN_KUBECONFIG = (
+    "warning: the kubeconfig holds a PIN: whoever reads that file can use the key; "
+    "store it with `keyring set kubeauthn NAME`, then write pinSource: keyring:kubeauthn/NAME in its place"
+)
+
+
+WRONG_BEFORE = "(the last one was wrong)"
+"""In a question: the token has counted a wrong PIN. A person may try again; what is stored stays wrong."""
+
+
+def pins_of(configuration: Mapping[str, str]) -> Pins:
+    """The source that the configuration names. Nothing is asked before it is called."""
+    if configuration.get("pin"):
+        return lambda question: _written(question, configuration["pin"])
+    source = configuration.get("pinSource") or "prompt"
+    kind, _, place = source.partition(":")
+    if source == "prompt":
+        return ask_secret
+    if kind == "keyring" and place:
+        return lambda question: _from_keyring(question, place)
+    if kind == "fd" and place.isascii() and place.isdecimal() and len(place) < 7:
+        return lambda question: _from_descriptor(int(place))
+    # The value itself is not shown: somebody may have written the PIN there.
+    raise UsageError("pinSource is prompt, keyring:SERVICE/NAME or fd:NUMBER")
+
+
+def check_not_wrong_before(question: str) -> None:
+    """For every PIN that nobody is typing now."""
+    if WRONG_BEFORE in question:
+        asked = question.partition(WRONG_BEFORE)[0].strip()
+        raise PinRefused(
+            f"{asked}: the last one was wrong, and a stored one is not tried again",
+            hint="correct what is stored, then log in once by hand: pkcs11-tool --module PATH --login --list-objects",
+        )
+
+
+def _written(question: str, pin: str) -> Secret:
+    check_not_wrong_before(question)
+    tell(PIN_IN_KUBECONFIG)
+    return Secret(pin)
+
+
+def _from_keyring(question: str, place: str) -> Secret:
+    check_not_wrong_before(question)
+    service, slash, name = place.partition("/")
+    if not (service and slash and name):
+        raise UsageError("pinSource: a keyring is written keyring:SERVICE/NAME")
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        raise MissingExtra("keyring", "keyring") from None
+    try:
+        value = keyring.get_password(service, name)
+    except KeyringError as error:
+        raise EnvironmentFailure(f"the keyring cannot be read: {type(error).__name__}") from None
+    if not value:
+        raise KeyStoreError(
+            f"the keyring has nothing under {service}/{name}", hint=f"store it: keyring set {service} {name}"
+        )
+    return Secret(value)
+
+
+def _from_descriptor(number: int) -> Secret:
+    """Up to the end or the first line's end. The descriptor is closed, so nothing that is started later inherits it."""
+    content = b""
+    try:
+        try:
+            while b"\n" not in content and len(content) <= LONGEST_ANSWER:
+                chunk = os.read(number, LONGEST_ANSWER + 1 - len(content))
+                if not chunk:
+                    break
+                content += chunk
+        finally:
+            os.close(number)
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise EnvironmentFailure(f"pinSource: file descriptor {number}: {reason}") from None
+    line = content.partition(b"\n")[0].rstrip(b"\r")
+    if not line or len(line) > LONGEST_ANSWER:
+        raise EnvironmentFailure(f"pinSource: file descriptor {number} gave no PIN, or one too long")
+    return Secret(line.decode("utf-8", "surrogateescape"))
