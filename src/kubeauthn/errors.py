@@ -5,7 +5,8 @@ The class says who must act::
     KubeauthnError
     ├── UsageError                the caller: arguments that do not fit together
     ├── EnvironmentFailure        the machine: a file that cannot be read, a part that is missing
-    │   └── MissingExtra          … an optional dependency: the text says what to install
+    │   ├── MissingExtra          … an optional dependency: the text says what to install
+    │   └── SigningUnsupported    … this interpreter's TLS cannot take a key from outside: the hint says which can
     ├── KubeconfigError           the owner of the kubeconfig: every fault, with file, line and field
     │   └── KubercError           … of the kuberc with the plugin policy
     ├── AuthenticationConfigError the owner of an AuthenticationConfiguration file: every fault, with its place
@@ -18,7 +19,13 @@ The class says who must act::
     │   ├── PluginFailed          the plugin: it ended with an exit code, by a signal, or not in time
     │   │   └── PluginTimeout
     │   ├── PluginReplyError      the plugin's author: what it printed is not a credential
+    │   ├── SigningFailed         the external signer: no signature that fits, so the handshake was given up
+    │   ├── ProxyUnreachable      the proxy plugin: nobody, or somebody else, is where it said that its proxy listens
+    │   ├── ProxyRefused          the machine: another user owns, or could change, the socket of a proxy
     │   └── CredentialWaiting     time: the last attempt failed, the next one is not due yet
+    ├── KeyStoreError             the person whose token, TPM, key file or KMS it is: it said no or is not there
+    │   ├── PinRefused            … the PIN or passphrase is wrong; it is never tried again by itself
+    │   └── KeyStoreAbsent        … it is not there, or was pulled out
     ├── NotMine                   nobody: no configured issuer made this token, another authenticator may know it
     ├── TokenError                the token's holder: it was refused, and `rule` says by what
     │   ├── MalformedToken        … it is no compact JWS that can be read, or its claims are of the wrong type
@@ -31,8 +38,13 @@ The class says who must act::
     │   ├── UserRefused           … a user rule said no
     │   ├── KeysUnavailable       the issuer or the network: its keys are not there, or not yet
     │   └── ClaimUnavailable      a claim source: a distributed or aggregated claim cannot be had
+    ├── Unauthenticated           the sender of a request to a view: no token, or none that holds
     ├── KeySetError               the issuer: what it publishes is no key set
+    ├── NotAReview                the webhook's caller: what it posted is no TokenReview
     ├── ExecInfoError             the plugin's caller: KUBERNETES_EXEC_INFO is missing or not readable
+    ├── SignerRequestError        the signer's caller: EXTERNAL_SIGNER_PLUGIN_CONFIG is missing or not readable
+    ├── HttpMessageError          whoever sent an HTTP message that can be read in two ways: no proxy carries it on
+    ├── UpstreamError             the network or the API server: a proxy cannot reach it, or it broke off
     └── RequestRefused            the server: it answered 401 or 403 (command line only)
 
 Texts are lower case, without a full stop and without secrets. `hint` is what a person
@@ -92,6 +104,10 @@ class MissingExtra(EnvironmentFailure):
     def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str]]:
         # An error that another process cannot read leaves a pool of processes waiting for ever.
         return type(self), (self.package, self.extra)
+
+
+class SigningUnsupported(EnvironmentFailure):
+    """This interpreter's TLS library cannot be given a key that stays outside the process."""
 
 
 class KubeconfigError(KubeauthnError):
@@ -154,12 +170,36 @@ class PluginReplyError(CredentialError):
     """The plugin answered something that is not a usable credential."""
 
 
+class SigningFailed(CredentialError):
+    """The external signer gave no signature that fits, so the TLS handshake was given up. The cause says why."""
+
+
+class ProxyUnreachable(CredentialError):
+    """Nobody, or somebody else, is where a plugin said that its proxy listens. Nothing was sent."""
+
+
+class ProxyRefused(CredentialError):
+    """The socket of a proxy, or its directory, belongs to another user or could be changed by one. Nothing was sent."""
+
+
 class CredentialWaiting(CredentialError):
     """An attempt failed a moment ago; the next one is not due yet. `retry_after` is in seconds."""
 
     def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class KeyStoreError(KubeauthnError):
+    """A token, TPM, key file or key management service cannot sign, and the text says which part is at fault."""
+
+
+class PinRefused(KeyStoreError):
+    """The PIN or passphrase is wrong. Never tried again by itself: tokens lock."""
+
+
+class KeyStoreAbsent(KeyStoreError):
+    """The token is not there, or was pulled out."""
 
 
 class NotMine(KubeauthnError):
@@ -254,12 +294,61 @@ class ClaimUnavailable(TokenError):
     public_message = "a claim of the token cannot be fetched"
 
 
+class Unauthenticated(KubeauthnError):
+    """A request has no user. `status` (401 or 503) and `headers` are the answer; `public_message` may be its body.
+
+    The text is the whole reason, and for the log: it may hold claims.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 401,
+        public_message: str = "a bearer token is required",
+        www_authenticate: str = "",
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.public_message = public_message
+        self.www_authenticate = www_authenticate
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"WWW-Authenticate": self.www_authenticate} if self.www_authenticate else {"Retry-After": "5"}
+
+
 class KeySetError(KubeauthnError):
     """What an issuer publishes is no key set."""
 
 
+class NotAReview(KubeauthnError):
+    """The body is no TokenReview that can be answered."""
+
+
 class ExecInfoError(KubeauthnError):
     """KUBERNETES_EXEC_INFO is missing, or is not an ExecCredential."""
+
+
+class SignerRequestError(KubeauthnError):
+    """EXTERNAL_SIGNER_PLUGIN_CONFIG is missing, or is not a request to a signer."""
+
+
+class HttpMessageError(KubeauthnError):
+    """An HTTP message that a proxy does not carry on. `status` is the answer it deserves."""
+
+    def __init__(self, message: str, *, status: int = 400, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+
+
+class UpstreamError(KubeauthnError):
+    """The API server, or the proxy before it, cannot be reached or broke off. `status` is what the client is told."""
+
+    def __init__(self, message: str, *, status: int = 502, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
 
 
 class RequestRefused(KubeauthnError):

@@ -6,6 +6,10 @@ from itertools import count
 
 from kubeauthn._secret import Secret
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from kubeauthn._core.execproxy import ProxyRoute
+
 _numbers = count()
 
 
@@ -39,7 +43,7 @@ class Credential:
     asks which one it is, not what it says.
     """
 
-    __slots__ = ("authorization", "expires_at", "identity", "number", "proven", "token")
+    __slots__ = ("authorization", "expires_at", "identity", "number", "proven", "route", "signer", "token")
 
     def __init__(
         self,
@@ -48,11 +52,17 @@ class Credential:
         authorization: Secret | None = None,
         identity: ClientIdentity | None = None,
         expires_at: float | None = None,
+        route: ProxyRoute | None = None,
+        signer: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.token = token
         self.authorization = Secret(f"Bearer {token.reveal()}") if token else authorization
         self.identity = identity
         self.expires_at = expires_at
+        self.signer = signer
+        """The external signer that an exec plugin named, with its settings: its certificate is still to be fetched."""
+        self.route = route
+        """The local proxy that requests go through; None: straight to the server."""
         self.number = next(_numbers)
         """Later ones have higher numbers."""
         self.proven = False

@@ -120,7 +120,11 @@ def encode_reply(
 
 def decode_reply(data: bytes, api_version: str, now: float) -> Credential:
     """What a plugin printed, checked in Kubernetes' order and with its texts. Never quotes the reply: it is secret."""
-    document = reply_document(data)
+    return decode_document(reply_document(data), api_version, now)
+
+
+def decode_document(document: dict[str, Any], api_version: str, now: float, *, proxies: bool = False) -> Credential:
+    """The same of a document that is read already. `proxies`: `status.proxyConfig` is the caller's to read."""
     kind, version = document.get("kind"), document.get("apiVersion")
     if kind not in (None, "", KIND):  # Kubernetes' decoder fills in a kind that is missing
         raise PluginReplyError(f"decoding stdout: expected kind {KIND}, got {_shown(kind)}")
@@ -136,7 +140,16 @@ def decode_reply(data: bytes, api_version: str, now: float) -> Credential:
     token, certificate, key, expiry = (
         _text(status, name) for name in ("token", "clientCertificateData", "clientKeyData", "expirationTimestamp")
     )
-    if not token and not certificate and not key:
+    if status.get("proxyConfig") is not None and not proxies:
+        from kubeauthn._core.execproxy import SWITCH_HINT
+
+        raise PluginReplyError(
+            "exec plugin returned a proxyConfig, and the exec proxy is not switched on for it", hint=SWITCH_HINT
+        )
+    signer = _signer(status.get("externalSigner")) if status.get("externalSigner") is not None else ()
+    if signer and (certificate or key):
+        raise PluginReplyError("exec plugin returned both an externalSigner and a certificate or key")
+    if not token and not certificate and not key and not signer and not (proxies and status.get("proxyConfig")):
         raise PluginReplyError("exec plugin didn't return a token or cert/key pair")
     if bool(certificate) != bool(key):
         raise PluginReplyError("exec plugin returned only certificate or key, not both")
@@ -149,7 +162,18 @@ def decode_reply(data: bytes, api_version: str, now: float) -> Credential:
         from kubeauthn._core.certificates import client_identity
 
         identity = client_identity(certificate.encode(), Secret(key), now)
-    return Credential(token=Secret(token) if token else None, identity=identity, expires_at=expires_at)
+    bearer = Secret(token) if token else None
+    return Credential(token=bearer, identity=identity, expires_at=expires_at, signer=signer)
+
+
+def _signer(settings: object) -> tuple[tuple[str, str], ...]:
+    """`status.externalSigner`, which is ours: the `config` of an `externalSigner` auth-provider."""
+    if not isinstance(settings, dict) or not all(isinstance(value, str) for value in settings.values()):
+        raise PluginReplyError("exec plugin returned an externalSigner that is not an object of strings")
+    path = settings.get("pathExec", "")
+    if not path or ("/" in path and not path.startswith("/")):  # there is no file that it could be relative to
+        raise PluginReplyError("exec plugin returned an externalSigner whose pathExec is neither a name nor absolute")
+    return tuple(settings.items())
 
 
 def _encode_cluster(cluster: Cluster) -> dict[str, Any]:

@@ -14,6 +14,9 @@ PLUGIN_EXIT_GRACE_SECONDS = 1.0
 EXEC_INFO_BYTES = 128 * 1024 - len("KUBERNETES_EXEC_INFO=") - 1
 """Linux takes no environment string longer than 128 KiB."""
 
+SIGNER_REQUEST_BYTES = 128 * 1024 - len("EXTERNAL_SIGNER_PLUGIN_CONFIG=") - 1
+"""The same for the request to an external signer."""
+
 BACKOFF_FIRST_SECONDS = 1.0
 BACKOFF_LONGEST_SECONDS = 60.0
 """After a failed run the next one waits: 1 s, doubling to 60 s."""

@@ -15,13 +15,14 @@ class RefreshState:
     running the plugin again would most likely change nothing.
     """
 
-    __slots__ = ("_failures", "_last_failure", "_not_before", "_refusals", "current")
+    __slots__ = ("_failures", "_last_failure", "_losses", "_not_before", "_refusals", "current")
 
     def __init__(self) -> None:
         self.current: Credential | None = None
         self._not_before = 0.0
         self._failures = 0
         self._refusals = 0
+        self._losses = 0
         self._last_failure = ""
 
     def usable(self, now: float) -> Credential | None:
@@ -57,9 +58,23 @@ class RefreshState:
             self._wait("the server refused the new credential (401)", self._refusals - 1, now)
         return True
 
+    def lost(self, credential: Credential, message: str, now: float) -> None:
+        """Nobody listens at the proxy it leads through. When the next one never works either, it is time to wait."""
+        if credential is not self.current:
+            return
+        self.current = None
+        self._losses = 1 if credential.proven else self._losses + 1
+        if self._losses > 1:
+            self._wait(message, self._losses - 1, now)
+
+    def after_fork(self) -> None:
+        """A proxy is its client's alone, and a child is another client."""
+        if self.current is not None and self.current.route is not None:
+            self.current = None
+
     def accepted(self, credential: Credential) -> None:
         credential.proven = True
-        self._refusals = 0
+        self._refusals = self._losses = 0
 
     def _wait(self, message: str, times: int, now: float) -> None:
         seconds = limits.BACKOFF_FIRST_SECONDS * 2.0 ** min(times - 1, 30)

@@ -20,13 +20,13 @@ from contextlib import suppress
 from kubeauthn._core import limits
 from kubeauthn.errors import EnvironmentFailure, PluginFailed, PluginReplyError, PluginTimeout
 
-_TICK_SECONDS = 0.1
-_CHUNK = 65536
+TICK_SECONDS = 0.1
+CHUNK_BYTES = 65536
 
-_running: set[subprocess.Popen[bytes]] = set()
+running: set[subprocess.Popen[bytes]] = set()
 if hasattr(os, "register_at_fork"):
     # They are the parent's: a child that ends must not end them.
-    os.register_at_fork(after_in_child=_running.clear)
+    os.register_at_fork(after_in_child=running.clear)
 
 
 def run_plugin(
@@ -53,16 +53,16 @@ def run_plugin(
         stdout=subprocess.PIPE,
         start_new_session=not interactive,
     )
-    _running.add(process)
+    running.add(process)
     try:
         output = _read_all(process, argv[0], None if interactive else seconds)
     except BaseException:
-        _end(process)
+        end_process(process)
         with suppress(subprocess.TimeoutExpired):
             process.wait(limits.PLUGIN_EXIT_GRACE_SECONDS)
         raise
     finally:
-        _running.discard(process)
+        running.discard(process)
     return process.returncode, output
 
 
@@ -82,8 +82,8 @@ def _read_until_closed(process: subprocess.Popen[bytes], descriptor: int, name: 
     poller.register(descriptor, select.POLLIN | select.POLLHUP)
 
     while True:
-        if poller.poll(_TICK_SECONDS * 1000):
-            chunk = os.read(descriptor, _CHUNK)
+        if poller.poll(TICK_SECONDS * 1000):
+            chunk = os.read(descriptor, CHUNK_BYTES)
             if not chunk:
                 break
             chunks.append(chunk)
@@ -94,7 +94,7 @@ def _read_until_closed(process: subprocess.Popen[bytes], descriptor: int, name: 
                 )
         now = time.monotonic()
         if deadline is not None and now > deadline:
-            raise _too_late(name, now - started)
+            raise too_late(name, now - started)
         if gone_at is None and process.poll() is not None:
             gone_at = now
         if gone_at is not None and now > gone_at + limits.PLUGIN_EXIT_GRACE_SECONDS:
@@ -107,18 +107,18 @@ def _read_until_closed(process: subprocess.Popen[bytes], descriptor: int, name: 
     try:
         process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise _too_late(name, time.monotonic() - started) from None
+        raise too_late(name, time.monotonic() - started) from None
     return b"".join(chunks)
 
 
-def _too_late(name: str, seconds: float) -> PluginFailed:
+def too_late(name: str, seconds: float) -> PluginFailed:
     return PluginTimeout(
         f"exec: executable {name} did not answer within {seconds:.1f} s and was ended",
         hint="a plugin that asks a person needs interactiveMode IfAvailable or Always and a terminal",
     )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
     try:
         # Its own session makes it the leader of a group: end the whole group.
         if os.getpgid(process.pid) == process.pid:
@@ -142,5 +142,5 @@ def _end_group(group: int) -> None:
 
 @atexit.register
 def _end_all() -> None:
-    for process in list(_running):
-        _end(process)
+    for process in list(running):
+        end_process(process)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from kubeauthn._core.credential import ClientIdentity
+from kubeauthn._core.execproxy import TLS_NAME, ProxyIdentity
 from kubeauthn._core.kubeconfig.model import Cluster
 from kubeauthn.errors import EnvironmentFailure, KubeconfigError, StaticCredentialError
 
@@ -63,6 +64,14 @@ def server_context(cluster: Cluster, identity: ClientIdentity | None = None) -> 
     return context
 
 
+def local_proxy_context(identity: ProxyIdentity) -> ssl.SSLContext:
+    """For the way to a local proxy: its one-run CA alone, the name that every such proxy has, our certificate."""
+    context = _client_context(TLS_NAME)
+    _trust(context, identity.route.certificate_authority)
+    load_identity(context, identity)
+    return context
+
+
 def proxy_context(cluster: Cluster) -> ssl.SSLContext:
     """For the way to an https proxy: the system's roots and the cluster's CA, and never a client certificate.
 
@@ -92,6 +101,13 @@ def presented_certificate(cluster: Cluster, seconds: float) -> bytes:
 
 def load_identity(context: ssl.SSLContext, identity: ClientIdentity) -> None:
     """`load_cert_chain` takes only paths, so it is given paths that lead to memory."""
+    if not identity.key:  # it is elsewhere, and never comes here
+        from kubeauthn._core.signing_identity import SigningIdentity
+        from kubeauthn._io.tls_signer import install
+
+        if isinstance(identity, SigningIdentity):
+            install(context, identity.chain, identity.sign, refused=identity.refused)
+            return
     with contextlib.ExitStack() as stack:
         certificate = stack.enter_context(path_to_memory(identity.certificate))
         key = stack.enter_context(path_to_memory(identity.key.reveal().encode()))

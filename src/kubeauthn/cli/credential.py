@@ -54,7 +54,7 @@ def obtain(arguments: Namespace, world: World) -> tuple[Target, Credential]:
     """The same path as every client's, less the HTTP library."""
     from kubeauthn._core.execwire import V1ALPHA1
     from kubeauthn._io.kuberc import read_policy
-    from kubeauthn.client.exec_source import ExecOptions
+    from kubeauthn.client.exec_source import ExecOptions, exec_proxy_switched_on
     from kubeauthn.client.kubeconfig import resolve
     from kubeauthn.client.sources import source_for
 
@@ -64,7 +64,9 @@ def obtain(arguments: Namespace, world: World) -> tuple[Target, Credential]:
         from kubeauthn.cli.log import show_warnings
 
         show_warnings(world)
-    source = source_for(target.user, target.cluster, ExecOptions(policy=read_policy(), seconds=seconds))
+    proxies = exec_proxy_switched_on(target.user)
+    options = ExecOptions(policy=read_policy(), seconds=seconds, exec_proxy=proxies)
+    source = source_for(target.user, target.cluster, options)
     return target, source.get()
 
 
@@ -84,6 +86,7 @@ def describe(target: Target, credential: Credential, now: float) -> dict[str, An
 
         certificate = certificate_views(credential.identity.certificate)[0].as_json()
     expires_at = credential.expires_at
+    through = {"proxy": credential.route.url} if credential.route is not None else {}
     return {
         "version": 1,
         "context": target.context_name,
@@ -96,6 +99,7 @@ def describe(target: Target, credential: Credential, now: float) -> dict[str, An
         "certificate": certificate,
         "expirationTimestamp": None if expires_at is None else rfc3339.format(expires_at),
         "secondsLeft": None if expires_at is None else max(0, int(expires_at - now)),
+        **through,
     }
 
 
@@ -105,6 +109,8 @@ def _rows(description: dict[str, Any], now: float) -> list[tuple[str, str]]:
     if description["plugin"]:
         rows.append(("plugin", escaped(description["plugin"]["command"])))
         rows.append(("api version", escaped(description["plugin"]["apiVersion"])))
+    if "proxy" in description:
+        rows.append(("proxy", f"{escaped(description['proxy'])}, for as long as this command runs"))
     rows += _token_rows(description["token"], now) if description["token"] else []
     rows += _certificate_rows(description["certificate"], now) if description["certificate"] else []
     if description["expirationTimestamp"]:
@@ -158,8 +164,16 @@ def _reveal(target: Target, credential: Credential, world: World) -> None:
 
     if not credential.token and credential.identity is None:
         raise UsageError("this credential cannot be written as an ExecCredential: it is neither token nor certificate")
+    if credential.route is not None:
+        # Whoever reads it would show the certificate for the proxy to the server.
+        raise UsageError(
+            "this credential cannot be written as an ExecCredential: it opens a local proxy, not the server",
+            hint="kubeauthn kubectl and kubeauthn bridge let other programs through it",
+        )
     if world.stdout.isatty():
         world.complain("warning", "what follows is a secret, and this is a terminal")
+    if credential.identity is not None and not credential.identity.key:
+        raise UsageError("this credential cannot be written as an ExecCredential: its key is behind an external signer")
     entry = target.user.exec if kind.kinds_present(target.user)[0] == kind.EXEC else None
     identity = credential.identity
     document = execwire.encode_reply(

@@ -82,9 +82,10 @@ def _look_at_target(target: Target, files: Files, arguments: Namespace, findings
     look_at_user(target, files, findings, world.clock(), token_option=bool(arguments.token))
     has_plugin = kind.kinds_present(target.user)[0] == kind.EXEC and target.user.exec is not None
     if has_plugin and target.user.exec is not None:
-        from kubeauthn.cli.diagnosis.plugin import look_at_plugin
+        from kubeauthn.cli.diagnosis.plugin import look_at_exec_proxy, look_at_plugin
 
         look_at_plugin(target.user.exec, target.cluster, seconds, findings)
+        look_at_exec_proxy(target.user, findings)
     if not (arguments.run_plugin or arguments.online):
         return
 

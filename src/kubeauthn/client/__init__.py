@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from kubeauthn.client.access import Access, AccessOptions, open_access
     from kubeauthn.client.httpx2 import async_client as connect_async
     from kubeauthn.client.httpx2 import client as connect
+    from kubeauthn.client.signing import signing_context
 
-__all__ = ["Access", "AccessOptions", "PluginPolicy", "connect", "connect_async", "open_access"]
+__all__ = ["Access", "AccessOptions", "PluginPolicy", "connect", "connect_async", "open_access", "signing_context"]
 
 _WHERE = {
     "Access": ("kubeauthn.client.access", "Access"),
@@ -28,6 +29,7 @@ _WHERE = {
     "connect": ("kubeauthn.client.httpx2", "client"),
     "connect_async": ("kubeauthn.client.httpx2", "async_client"),
     "open_access": ("kubeauthn.client.access", "open_access"),
+    "signing_context": ("kubeauthn.client.signing", "signing_context"),
 }
 
 

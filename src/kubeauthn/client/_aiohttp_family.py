@@ -14,9 +14,12 @@ from ssl import SSLContext
 from typing import Any, Final
 
 from kubeauthn._core.credential import ClientIdentity, Credential
-from kubeauthn.client.access import Access
+from kubeauthn._core.execproxy import ProxyIdentity, ProxyRoute
+from kubeauthn.client._aiohttp_route import dial_routes
+from kubeauthn.client.access import Access, is_idempotent
 from kubeauthn.client.generations import Generations
-from kubeauthn.errors import MissingExtra, UsageError
+from kubeauthn.client.routed import send_routed_async
+from kubeauthn.errors import CredentialError, MissingExtra, UsageError
 
 try:
     import aiohttp
@@ -39,8 +42,10 @@ class Connections:
     Several event loops may use it; each connection is touched in its own loop only.
     """
 
-    def __init__(self, context: SSLContext) -> None:
+    def __init__(self, context: SSLContext, route: ProxyRoute | None = None) -> None:
         self.context = context
+        self.route = route
+        """The local proxy that they lead to; None: they lead where the URL says."""
         self._lock = threading.Lock()
         self._loops: weakref.WeakKeyDictionary[ResponseHandler, asyncio.AbstractEventLoop] = weakref.WeakKeyDictionary()
         self._busy: set[ResponseHandler] = set()
@@ -135,7 +140,16 @@ class Authentication:
             request.connections = self._generations.bare_pool()
             return await _handle(request, handler)
         credential = await access.credential_async()
-        response = await self._send(request, handler, credential)
+        if credential.route is None:
+            response = await self._send(request, handler, credential)
+        else:
+            credential, response = await send_routed_async(
+                access,
+                credential,
+                lambda chosen: self._send(request, handler, chosen),
+                may_repeat=lambda: is_idempotent(request.method) and _at_hand(request),
+                broken=(aiohttp.ServerDisconnectedError, aiohttp.ClientOSError),
+            )
         if response.status != 401:
             access.accepted(credential)
             return response
@@ -152,7 +166,8 @@ class Authentication:
         return response
 
     def _connections_for(self, identity: ClientIdentity | None) -> Connections:
-        return Connections(self.access.tls_context(identity))
+        route = identity.route if isinstance(identity, ProxyIdentity) else None
+        return Connections(self.access.tls_context(identity), route)
 
     def _prepare(self, request: ClientRequest) -> None:
         """Check where it goes, and add the fixed headers."""
@@ -172,6 +187,8 @@ class Authentication:
     async def _send(
         self, request: PreparedRequest, handler: ClientHandlerType, credential: Credential
     ) -> ClientResponse:
+        if credential.route is not None:
+            dial_routes(request.session.connector)
         request.connections, retired = self._generations.pool_for(credential)
         for old in retired:
             old.retire()
@@ -187,12 +204,22 @@ class Authentication:
     def _may_repeat(self, request: ClientRequest) -> bool:
         """Idempotent, and its body is at hand rather than streamed away."""
         allowed = self.access.retry_unauthorized if self._repeat_any else self.access.may_repeat(request.method)
-        return allowed and (not request.body or isinstance(request.body, aiohttp.BytesPayload))
+        return allowed and _at_hand(request)
+
+
+def _at_hand(request: ClientRequest) -> bool:
+    """Whether its body can be sent again."""
+    return not request.body or isinstance(request.body, aiohttp.BytesPayload)
 
 
 async def _handle(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
     try:
         return await handler(request)
+    except aiohttp.ClientConnectorError as error:
+        # The signer's own error, not the connection's around it.
+        if isinstance(error.os_error, CredentialError):
+            raise error.os_error from error.os_error.__cause__
+        raise
     except aiohttp.ClientHttpProxyError as error:
         # It prints the request that the proxy refused: the proxy's address and headers, and in both the password.
         asked = error.request_info

@@ -12,9 +12,11 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from kubeauthn._core.credential import ClientIdentity, Credential
+from kubeauthn._core.execproxy import ProxyIdentity
 from kubeauthn.client._httpx_connections import Connections
-from kubeauthn.client.access import Access
+from kubeauthn.client.access import Access, is_idempotent
 from kubeauthn.client.generations import Generations
+from kubeauthn.client.routed import send_routed, send_routed_async
 from kubeauthn.errors import MissingExtra, UsageError
 
 # The library is a parameter, so its types cannot be named here.
@@ -94,8 +96,12 @@ class Outgoing:
         return raw, "authorization" in request.headers
 
     def may_repeat(self, request: Request) -> bool:
-        """Idempotent, and its body is at hand rather than streamed away."""
+        """After a 401: idempotent, and its body is at hand rather than streamed away."""
         return self._access.may_repeat(request.method) and isinstance(request.stream, self._library.ByteStream)
+
+    def is_repeatable(self, request: Request) -> bool:
+        """After a connection that broke."""
+        return is_idempotent(request.method) and isinstance(request.stream, self._library.ByteStream)
 
 
 def with_credential(raw: RawHeaders, credential: Credential) -> RawHeaders:
@@ -163,7 +169,16 @@ def family(library: ModuleType) -> SimpleNamespace:
             if brings_its_own:
                 return self._send_on(self._generations.bare_pool(), Carried(request, raw))
             credential = access.credential()
-            response = self._send(request, raw, credential)
+            if credential.route is None:
+                response = self._send(request, raw, credential)
+            else:
+                credential, response = send_routed(
+                    access,
+                    credential,
+                    lambda chosen: self._send(request, raw, chosen),
+                    may_repeat=lambda: self._outgoing.is_repeatable(request),
+                    broken=_broken(library),
+                )
             if response.status_code != 401:
                 access.accepted(credential)
                 return response
@@ -224,7 +239,16 @@ def family(library: ModuleType) -> SimpleNamespace:
             if brings_its_own:
                 return await self._send_on(self._generations.bare_pool(), Carried(request, raw))
             credential = await access.credential_async()
-            response = await self._send(request, raw, credential)
+            if credential.route is None:
+                response = await self._send(request, raw, credential)
+            else:
+                credential, response = await send_routed_async(
+                    access,
+                    credential,
+                    lambda chosen: self._send(request, raw, chosen),
+                    may_repeat=lambda: self._outgoing.is_repeatable(request),
+                    broken=_broken(library),
+                )
             if response.status_code != 401:
                 access.accepted(credential)
                 return response
@@ -335,16 +359,42 @@ def _maker(
     refuse_decided(options)
 
     def make(identity: ClientIdentity | None) -> Connections:
+        if isinstance(identity, ProxyIdentity):
+            return _routed(transport, access, identity, options)
         context, proxy = access.tls_context(identity), _proxy(library, access)
         try:
             # trust_env off: the proxy in effect is already known and is the only one to use.
-            return Connections(transport(verify=context, proxy=proxy, trust_env=False, **options))
+            made = transport(verify=context, proxy=proxy, trust_env=False, **options)
+            if identity is not None and not identity.key and hasattr(made, "aclose"):
+                from kubeauthn.client._httpx_signing import sign_on_threads
+
+                sign_on_threads(made, context)
+            return Connections(made)
         except ImportError:
             if not access.cluster.proxy_url.lower().startswith("socks"):
                 raise
             raise MissingExtra("socksio", "socks") from None
 
     return make
+
+
+def _routed(
+    transport: Callable[..., Any], access: Access, identity: ProxyIdentity, options: dict[str, Any]
+) -> Connections:
+    """Connections to a plugin's local proxy, which itself knows what other proxy there is."""
+    import sys
+
+    from kubeauthn.client._httpx_route import lead_through
+
+    made = transport(verify=access.tls_context(identity), trust_env=False, **options)
+    core = sys.modules[type(made._pool).__module__.partition(".")[0]]
+    lead_through(made, identity.route, core)
+    return Connections(made)
+
+
+def _broken(library: ModuleType) -> tuple[type[BaseException], ...]:
+    """How a connection ends that broke before its answer began."""
+    return (library.ReadError, library.WriteError, library.RemoteProtocolError)
 
 
 def _proxy(library: ModuleType, access: Access) -> Any:

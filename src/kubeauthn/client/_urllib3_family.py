@@ -6,17 +6,25 @@ certificate, because a TLS connection keeps the identity it was made with.
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPHeaderDict, PoolManager, ProxyManager, make_headers
-from urllib3.exceptions import ClosedPoolError, HTTPError
+from urllib3.connection import HTTPSConnection
+from urllib3.exceptions import ClosedPoolError, HTTPError, ProtocolError, SSLError
 from urllib3.util import parse_url
 
 from kubeauthn._core.credential import ClientIdentity, Credential
-from kubeauthn.client.access import Access
+from kubeauthn._core.execproxy import TLS_NAME, ProxyIdentity, ProxyRoute
+from kubeauthn._io.dialing import connect as dial
+from kubeauthn._io.dialing import not_the_proxy
+from kubeauthn.client.access import Access, is_idempotent
 from kubeauthn.client.generations import Generations
+from kubeauthn.client.routed import send_routed
 from kubeauthn.errors import MissingExtra, UsageError
 
 Headers = dict[str, str] | HTTPHeaderDict
@@ -48,7 +56,16 @@ class CredentialPool(PoolManager):
         if brings_its_own:
             return _send(self.pool_for(None), method, url, headers, kw)
         credential = access.credential()
-        response = _send(self.pool_for(credential), method, url, with_credential(headers, credential), kw)
+        if credential.route is None:
+            response = _send(self.pool_for(credential), method, url, with_credential(headers, credential), kw)
+        else:
+            credential, response = send_routed(
+                access,
+                credential,
+                lambda chosen: _send(self.pool_for(chosen), method, url, with_credential(headers, chosen), kw),
+                may_repeat=lambda: is_idempotent(method) and _can_be_sent_again(kw.get("body")),
+                broken=(ProtocolError,),
+            )
         if response.status != 401:
             access.accepted(credential)
             return response
@@ -135,12 +152,50 @@ class _DirectPool(_OwnServerOnly, PoolManager):
     pass
 
 
+class _RoutedPool(_DirectPool):
+    """Connections to a plugin's local proxy, whatever the address in the URL."""
+
+    def __init__(self, access: Access, route: ProxyRoute, arguments: dict[str, Any]) -> None:
+        super().__init__(**arguments, server_hostname=TLS_NAME)
+        self.access = access
+        self._route = route
+        self.pools.dispose_func = HTTPConnectionPool.close
+
+    def connection_from_host(self, *args: Any, **kwargs: Any) -> HTTPConnectionPool:
+        connections = super().connection_from_host(*args, **kwargs)
+        if connections.ConnectionCls is HTTPSConnection:
+            connections.ConnectionCls = partial(_RoutedConnection, self._route)  # type: ignore[assignment]
+        return connections
+
+
+class _RoutedConnection(HTTPSConnection):
+    def __init__(self, route: ProxyRoute, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._route = route
+
+    def _new_conn(self) -> socket.socket:
+        limit = self.timeout if isinstance(self.timeout, int | float) else None
+        return dial(self._route, limit)
+
+    def connect(self) -> None:
+        try:
+            super().connect()
+        except (SSLError, ssl.SSLError, ConnectionError) as error:
+            self.close()
+            raise not_the_proxy(self._route, error) from None
+        if self.sock is not None:
+            # Whoever takes the socket over, as a websocket does, holds on to the proxy with it.
+            vars(self.sock)["kubeauthn_route"] = self._route
+
+
 class _ProxiedPool(_OwnServerOnly, ProxyManager):
     pass
 
 
 def _pool(access: Access, identity: ClientIdentity | None, options: dict[str, Any]) -> PoolManager:
     arguments = {**options, "ssl_context": access.tls_context(identity)}
+    if isinstance(identity, ProxyIdentity):
+        return _RoutedPool(access, identity.route, arguments)
     if access.cluster.tls_server_name:
         arguments["server_hostname"] = access.cluster.tls_server_name
     pool = _routed_pool(access, arguments)

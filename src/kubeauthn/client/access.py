@@ -19,10 +19,12 @@ from urllib.parse import urlsplit
 
 from kubeauthn._core import limits
 from kubeauthn._core.credential import ClientIdentity, Credential
+from kubeauthn._core.execproxy import ProxyIdentity
 from kubeauthn._core.impersonation import impersonation_headers
 from kubeauthn._core.kubeconfig.model import Cluster, Target, User
 from kubeauthn._core.policy import PluginPolicy
-from kubeauthn.client.exec_source import ExecOptions
+from kubeauthn.client.exec_source import ExecOptions, exec_proxy_switched_on
+from kubeauthn.client.refreshed import RefreshedSource
 from kubeauthn.client.sources import CredentialSource, source_for
 from kubeauthn.errors import CredentialError, UsageError
 
@@ -50,6 +52,8 @@ class AccessOptions(TypedDict, total=False):
     """Seconds a plugin may take when no person is typing; None: no limit."""
     stdin_taken: str | None
     """Set it, perhaps to a reason, where the program reads standard input itself."""
+    exec_proxy: bool | None
+    """Whether an exec plugin may be a proxy; None: what KUBEAUTHN_EXEC_PROXY or the user's extension says."""
     retry_unauthorized: bool
     """Repeat a request once with a renewed credential after a 401, where it may be repeated."""
 
@@ -109,6 +113,20 @@ class Access:
             return None
         return renewed if renewed is not refused else None
 
+    def lost(self, credential: Credential, reason: str) -> None:
+        """Nobody listens at the proxy of this credential."""
+        if isinstance(self.source, RefreshedSource):
+            self.source.lost(credential, reason)
+
+    def replace_lost(self, credential: Credential, reason: str) -> Credential:
+        """The proxy of this credential is gone, and nothing was sent: another, from one new run for all who ask."""
+        self.lost(credential, reason)
+        return self.source.get()
+
+    async def replace_lost_async(self, credential: Credential, reason: str) -> Credential:
+        self.lost(credential, reason)
+        return await self.source.get_async()
+
     def may_repeat(self, method: str) -> bool:
         """Whether a refused request may be sent once more; the adapter adds: if its body can be."""
         return self.retry_unauthorized and method.upper() in _REPEATABLE
@@ -121,7 +139,11 @@ class Access:
             self.accepted(credential)
 
     def tls_context(self, identity: ClientIdentity | None) -> ssl.SSLContext:
-        """A new context that trusts what the cluster entry says and shows `identity`."""
+        """A new context that trusts what the cluster entry says and shows `identity`; for a local proxy, its own CA."""
+        if isinstance(identity, ProxyIdentity):
+            from kubeauthn._io.tls import local_proxy_context
+
+            return local_proxy_context(identity)
         from kubeauthn._io.tls import server_context
 
         return server_context(self.cluster, identity)
@@ -159,6 +181,7 @@ def open_access(
     policy: PluginPolicy | None = None,
     plugin_timeout: float | None = limits.PLUGIN_SECONDS,
     stdin_taken: str | None = None,
+    exec_proxy: bool | None = None,
     retry_unauthorized: bool = True,
 ) -> Access:
     """The access that a kubeconfig context gives, or in a pod the service account's.
@@ -186,6 +209,7 @@ def open_access(
         policy=policy if policy is not None else read_policy(),
         seconds=plugin_timeout,
         stdin_taken=stdin_taken,
+        exec_proxy=exec_proxy_switched_on(target.user, exec_proxy),
     )
     return Access(
         target.cluster,
@@ -207,6 +231,11 @@ def access_and_rest(context: str | None, options: dict[str, Any]) -> tuple[Acces
     if context is not None or mine:
         raise UsageError("give either access or what one is opened with, not both")
     return access, rest
+
+
+def is_idempotent(method: str) -> bool:
+    """Whether a request whose connection broke before an answer may be sent again."""
+    return method.upper() in _REPEATABLE
 
 
 def _origin(url: str) -> tuple[str, str, int]:

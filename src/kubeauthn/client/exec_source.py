@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 from kubeauthn._core import execwire, limits
 from kubeauthn._core.credential import Credential
+from kubeauthn._core.execproxy import ENVIRONMENT, switched_on
 from kubeauthn._core.hints import HintLimit
 from kubeauthn._core.interaction import gets_the_terminal
-from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig
+from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig, User
 from kubeauthn._core.policy import PluginPolicy, permitted_path
 from kubeauthn._core.record import record
 from kubeauthn._io.lookup import find_executable, find_unexecutable
@@ -34,6 +35,8 @@ class ExecOptions:
     """Time limit of a run without a person; None: no limit."""
     stdin_taken: str | None = None
     """Why standard input is not free for the plugin (may be empty), None if it is."""
+    exec_proxy: bool = False
+    """Whether the plugin may be a proxy (KEP-2718)."""
 
 
 class ExecPlugin:
@@ -71,20 +74,34 @@ class ExecPlugin:
         # 2. The input: our environment, then the entry's, then the one document.
         environment = dict(os.environ)
         environment.update(config.env)
-        environment[execwire.VARIABLE] = execwire.encode_exec_info(
-            config.api_version,
-            interactive=interactive,
-            cluster=self._cluster if config.provide_cluster_info else None,
+        environment[execwire.VARIABLE] = self._exec_info(
+            interactive, self._cluster if config.provide_cluster_info else None
         )
         # 3. The policy names the path to run, or refuses.
         path = self._permitted_path()
         # 4. The run.
         output = self._run(path, environment, interactive)
         # 5. The output: a credential, or the plugin author's fault.
-        credential = execwire.decode_reply(output, config.api_version, self._clock())
+        credential = self._decode(output)
+        if credential.signer:
+            from kubeauthn.client.signer_source import signed_credential
+
+            credential = signed_credential(credential, self._options)
         # 6. What the metrics want to know of certificates.
         self._note_certificate(credential)
         return credential
+
+    # Three steps that are others for a plugin that may be a proxy (`proxy_plugin.py`).
+
+    def _exec_info(self, interactive: bool, cluster: Cluster | None) -> str:
+        return execwire.encode_exec_info(self.config.api_version, interactive=interactive, cluster=cluster)
+
+    def _execute(self, path: str, environment: dict[str, str], interactive: bool) -> tuple[int, bytes]:
+        argv = [self.config.command, *self.config.args]
+        return run_plugin(path, argv, environment, interactive=interactive, seconds=self._options.seconds)
+
+    def _decode(self, output: bytes) -> Credential:
+        return execwire.decode_reply(output, self.config.api_version, self._clock())
 
     def _permitted_path(self) -> str | None:
         try:
@@ -97,17 +114,11 @@ class ExecPlugin:
 
     def _run(self, path: str | None, environment: dict[str, str], interactive: bool) -> bytes:
         name = self.config.command
-        count = metrics.listener().plugin_called
+        count = self._count_call
         try:
-            code, output = run_plugin(
-                # Not found: a path is tried all the same, for the system's own reason; a bare name is not,
-                # because the system would search it again, and by other rules.
-                path or _as_path(name),
-                [name, *self.config.args],
-                environment,
-                interactive=interactive,
-                seconds=self._options.seconds,
-            )
+            # Not found: a path is tried all the same, for the system's own reason; a bare name is not,
+            # because the system would search it again, and by other rules.
+            code, output = self._execute(path or _as_path(name), environment, interactive)
         except (OSError, ValueError) as error:
             count(1, metrics.PLUGIN_NOT_FOUND_ERROR)
             raise self._not_found(error) from None
@@ -123,6 +134,9 @@ class ExecPlugin:
             raise PluginFailed(f"exec: executable {name} {ending}", exit_code=code)
         count(0, metrics.NO_ERROR)
         return output
+
+    def _count_call(self, code: int, status: str) -> None:
+        metrics.listener().plugin_called(code, status)
 
     def _not_found(self, error: OSError | ValueError) -> PluginNotFound:
         name = self.config.command
@@ -148,6 +162,22 @@ class ExecPlugin:
         self._last = credential
 
 
+def exec_proxy_switched_on(user: User, asked: bool | None = None) -> bool:
+    """Whether this user's plugin may be a proxy: what the caller says, else the environment, else the entry."""
+    return switched_on(asked, os.environ.get(ENVIRONMENT), user.exec_proxy)
+
+
+def exec_plugin(
+    config: ExecConfig, cluster: Cluster, options: ExecOptions = ExecOptions(), *, clock: Clock = time.time
+) -> ExecPlugin:
+    """The plugin of an entry: one that may be a proxy where that is switched on."""
+    if not options.exec_proxy:
+        return ExecPlugin(config, cluster, options, clock=clock)
+    from kubeauthn.client.proxy_plugin import ProxyPlugin
+
+    return ProxyPlugin(config, cluster, options, clock=clock)
+
+
 _shared: dict[tuple[ExecConfig, Cluster, ExecOptions], RefreshedSource] = {}
 _shared_lock = threading.Lock()
 
@@ -158,7 +188,7 @@ def shared_exec_source(config: ExecConfig, cluster: Cluster, options: ExecOption
     with _shared_lock:
         source = _shared.get(key)
         if source is None:
-            plugin = ExecPlugin(config, cluster, options)
+            plugin = exec_plugin(config, cluster, options)
             source = _shared[key] = RefreshedSource(plugin.make_credential)
         return source
 

@@ -12,6 +12,7 @@ from websocket import WebSocket, WebSocketBadStatusException, enableTrace
 from kubeauthn._core.credential import Credential
 from kubeauthn.client._urllib3_family import CredentialPool, Headers, with_credential
 from kubeauthn.client.access import Access
+from kubeauthn.client.routed import send_routed
 
 PLACEHOLDER = "Bearer replaced-by-kubeauthn"
 """What the library is given as the token; our connections put the real one in its place."""
@@ -50,7 +51,15 @@ def open_websocket(sockets: CredentialPool, url: str, given: Mapping[str, str]) 
         return _connect(sockets.pool_for(None), url, server_url, headers)
     credential = access.credential()
     try:
-        return _connect_as(credential, sockets, url, server_url, headers)
+        if credential.route is None:
+            return _connect_as(credential, sockets, url, server_url, headers)
+        credential, websocket = send_routed(
+            access,
+            credential,
+            lambda chosen: _connect_as(chosen, sockets, url, server_url, headers),
+            may_repeat=lambda: False,
+        )
+        return websocket
     except WebSocketBadStatusException as refusal:
         if refusal.status_code != 401:
             raise

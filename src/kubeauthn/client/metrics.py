@@ -1,6 +1,6 @@
 """What happens to exec plugins, told to whoever counts it.
 
-The port is four methods; nobody listens until `install` is called.
+The port is five methods; nobody listens until `install` is called.
 `kubeauthn.client.prometheus` is one listener.
 """
 
@@ -36,6 +36,9 @@ class ExecMetrics(Protocol):
     def plugin_called(self, code: int, status: str) -> None:
         """A plugin was run. `code` is 0 only on success."""
 
+    def proxy_plugin_called(self, code: int, status: str) -> None:
+        """The same, beside `plugin_called`, for a plugin that may be a proxy."""
+
     def policy_decided(self, result: str) -> None:
         """The plugin policy said `allowed` or `denied`."""
 
@@ -46,6 +49,7 @@ class Unheard:
     def certificate_expires(self, at: float | None) -> None: ...
     def certificate_rotated(self, age: float) -> None: ...
     def plugin_called(self, code: int, status: str) -> None: ...
+    def proxy_plugin_called(self, code: int, status: str) -> None: ...
     def policy_decided(self, result: str) -> None: ...
 
 

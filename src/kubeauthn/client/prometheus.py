@@ -57,6 +57,12 @@ class PrometheusExecMetrics:
             ["code", "call_status"],
             registry=registry,
         )
+        self._proxy_calls = Counter(
+            "rest_client_exec_plugin_with_proxy_call_total",
+            "Runs of exec plugins that may be proxies, by exit code and outcome; the code is 0 only on success.",
+            ["code", "call_status"],
+            registry=registry,
+        )
         self._policy = Counter(
             "rest_client_exec_plugin_policy_call_total",
             "Decisions of the credential plugin policy.",
@@ -72,6 +78,9 @@ class PrometheusExecMetrics:
 
     def plugin_called(self, code: int, status: str) -> None:
         self._calls.labels(code=str(code), call_status=status).inc()
+
+    def proxy_plugin_called(self, code: int, status: str) -> None:
+        self._proxy_calls.labels(code=str(code), call_status=status).inc()
 
     def policy_decided(self, result: str) -> None:
         self._policy.labels(result=result).inc()

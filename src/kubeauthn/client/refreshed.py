@@ -63,6 +63,11 @@ class RefreshedSource:
         with self._lock:
             self._state.refused(credential, self._clock())
 
+    def lost(self, credential: Credential, message: str) -> None:
+        """The proxy of `credential` is gone: it is not used again. Nothing happens if it was already replaced."""
+        with self._lock:
+            self._state.lost(credential, message, self._clock())
+
     def accepted(self, credential: Credential) -> None:
         """A server took `credential`."""
         with self._lock:
@@ -109,6 +114,7 @@ class RefreshedSource:
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
         self._under_way = self._maker = None
+        self._state.after_fork()
 
 
 def _after_fork_in_child() -> None:

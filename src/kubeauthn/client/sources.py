@@ -167,7 +167,7 @@ def source_for(user: User, cluster: Cluster, options: ExecOptions) -> Credential
     if user.exec is not None:
         return shared_exec_source(user.exec, cluster, options)
     if user.auth_provider is not None:
-        return _auth_provider_source(user.auth_provider)
+        return _auth_provider_source(user.auth_provider, options)
     return FixedSource(Credential())
 
 
@@ -179,11 +179,15 @@ def _static_identity(user: User) -> ClientIdentity | None:
     return matching_pair(user.client_certificate, user.client_key)
 
 
-def _auth_provider_source(entry: AuthProvider) -> CredentialSource:
+def _auth_provider_source(entry: AuthProvider, options: ExecOptions) -> CredentialSource:
     if entry.name == "oidc":
         from kubeauthn.client.oidc_source import shared_oidc_source
 
         return shared_oidc_source(entry)
+    if entry.name == "externalSigner":
+        from kubeauthn.client.signer_source import shared_signer_source
+
+        return shared_signer_source(entry, options)
     if hint := REMOVED_PROVIDERS.get(entry.name):
         raise AuthProviderError(f"the {entry.name} auth-provider was removed from Kubernetes", hint=hint)
     raise AuthProviderError(f'no auth-provider named "{entry.name}" is known')

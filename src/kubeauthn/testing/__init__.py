@@ -7,6 +7,7 @@ that signs tokens, a proxy that tunnels, a plugin that is executed. They listen 
 - `ApiServer`: an API server with switches (401, delay, revoked certificates) and records.
 - `CertificateAuthority`, `Leaf`: certificates for servers and clients.
 - `ScriptedPlugin`, `PluginDirectory`: executable credential plugins.
+- `ProxyPlugin`: an executable plugin that is a proxy.
 - `Issuer`: an OpenID Connect issuer.
 - `ConnectProxy`, `Socks5Proxy`: proxies that record what they tunnelled.
 - `FakeClock`: a clock that moves when it is told to.
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kubeauthn.testing.pki import CertificateAuthority, Leaf
     from kubeauthn.testing.plugins import PluginDirectory, ScriptedPlugin
     from kubeauthn.testing.proxy import ConnectProxy, Socks5Proxy, Tunnel
+    from kubeauthn.testing.proxy_plugin import ProxyPlugin
 
 _HOMES = {
     "ApiServer": "apiserver",
@@ -36,6 +38,7 @@ _HOMES = {
     "IssuerRequest": "issuer",
     "Leaf": "pki",
     "PluginDirectory": "plugins",
+    "ProxyPlugin": "proxy_plugin",
     "RecordedConnection": "_records",
     "RecordedRequest": "_records",
     "ScriptedPlugin": "plugins",
@@ -53,6 +56,7 @@ __all__ = [
     "IssuerRequest",
     "Leaf",
     "PluginDirectory",
+    "ProxyPlugin",
     "RecordedConnection",
     "RecordedRequest",
     "ScriptedPlugin",

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from kubeauthn.testing import _resources
+from kubeauthn.testing import _openapi, _resources
 from kubeauthn.testing._http import TRUE_WORDS, Request, Response
 from kubeauthn.testing._identity import authenticated
 from kubeauthn.testing._patch import json_patch, merge_patch
 from kubeauthn.testing._status import ApiError, method_not_allowed, unknown_path
+from kubeauthn.testing._upgrade import Upgrade
 from kubeauthn.testing._watch import Selection, Watch
 
 if TYPE_CHECKING:
@@ -31,13 +32,17 @@ class Api:
         self._store = store
         self._credentials = credentials
 
-    def answer(self, request: Request, user: User) -> Response | Watch:
+    def answer(self, request: Request, user: User) -> Response | Watch | Upgrade:
         path = request.path.rstrip("/")
         if path in _HEALTH:
             return Response(200, b"ok", "text/plain; charset=utf-8")
         match path.split("/")[1:]:
             case ["version"]:
                 return _document(request, _resources.VERSION)
+            case ["openapi", "v3"]:
+                return _document(request, {"paths": {}})
+            case ["openapi", "v2"]:
+                return _openapi.answer(request, self._catalogue)
             case ["api"]:
                 return _document(request, _resources.CORE_VERSIONS)
             case ["apis"]:
@@ -54,7 +59,9 @@ class Api:
                 return self._resource(request, user, group, version, rest)
         raise unknown_path()
 
-    def _resource(self, request: Request, user: User, group: str, version: str, rest: list[str]) -> Response | Watch:
+    def _resource(
+        self, request: Request, user: User, group: str, version: str, rest: list[str]
+    ) -> Response | Watch | Upgrade:
         namespace: str | None = None
         if rest[0] == "namespaces" and len(rest) > 2 and rest[2] != "status":
             namespace, rest = rest[1], rest[2:]
@@ -68,6 +75,9 @@ class Api:
                 return self._collection(request, type, namespace)
             case [name]:
                 return self._object(request, type, namespace, name, subresource="")
+            case [name, "exec" | "attach" | "portforward" as kind] if type.plural == "pods" and not type.group:
+                self._store.get(type, namespace or "", name)
+                return Upgrade(kind, request)
             case [name, "status"] if type.has_status:
                 return self._object(request, type, namespace, name, subresource="status")
         raise unknown_path()

@@ -29,6 +29,8 @@ class Request:
     headers: tuple[tuple[str, str], ...]
     body: bytes
     keep_alive: bool
+    pairs: tuple[tuple[str, str], ...] = ()
+    """The query with every value of every name; `query` has the first of each."""
 
     def header(self, name: str) -> str | None:
         return next((value for key, value in self.headers if key.lower() == name), None)
@@ -77,7 +79,7 @@ class HttpConnection:
         path, _, query = target.partition("?")
         keep_alive = version == "HTTP/1.1" and named.get("connection", "").lower() != "close"
         pairs = parse_qsl(query, keep_blank_values=True)
-        return Request(method, unquote(path), dict(reversed(pairs)), headers, body, keep_alive)
+        return Request(method, unquote(path), dict(reversed(pairs)), headers, body, keep_alive, tuple(pairs))
 
     def write_response(self, response: Response, *, keep_alive: bool) -> None:
         self._socket.sendall(
@@ -90,6 +92,12 @@ class HttpConnection:
             )
             + response.body
         )
+
+    def switch_protocols(self, *headers: tuple[str, str]) -> bytes:
+        """Say yes to an upgrade. What has already come of the new protocol is returned."""
+        self._socket.sendall(_head(101, ("Connection", "Upgrade"), *headers))
+        early, self._buffer = bytes(self._buffer), bytearray()
+        return early
 
     def begin_stream(self) -> None:
         self._socket.sendall(

@@ -13,7 +13,7 @@ from kubeauthn.errors import UsageError
 from kubeauthn.testing._status import ApiError, unauthorized
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from kubeauthn.testing._http import Request
 
@@ -64,8 +64,9 @@ class PeerCertificate:
 class Credentials:
     """What the server accepts at the moment."""
 
-    def __init__(self, *, allow_anonymous: bool) -> None:
+    def __init__(self, *, allow_anonymous: bool, ask: Callable[[str], User | None] | None = None) -> None:
         self._lock = Lock()
+        self._ask = ask
         self._tokens: dict[str, User] = {}
         self._passwords: dict[tuple[str, str], User] = {}
         self._revoked_serials: set[int] = set()
@@ -105,14 +106,16 @@ class Credentials:
             if authorization is None:
                 return None
             token = bearer_token(authorization)
-            if token is not None:
-                return self._tokens.get(token)
-            password = _basic(authorization)
-            return self._passwords.get(password) if password is not None else None
+            if token is None:
+                password = _basic(authorization)
+                return self._passwords.get(password) if password is not None else None
+        return self.user_of_token(token)
 
     def user_of_token(self, token: str) -> User | None:
+        """Of a token that is known here, else of one that somebody else knows, who is asked without the lock."""
         with self._lock:
-            return self._tokens.get(token)
+            known = self._tokens.get(token)
+        return self._ask(token) if known is None and token and self._ask is not None else known
 
     def anonymous_is_fine(self, request: Request) -> bool:
         """A credential that does not hold is refused even where none at all would do."""

@@ -57,11 +57,16 @@ class ResourceType:
         }
         if self.short_names:
             entry["shortNames"] = list(self.short_names)
+        if self.plural == "pods" and not self.group:
+            streaming = {"kind": "PodExecOptions", "namespaced": True, "singularName": "", "verbs": ["create", "get"]}
+            entries = [entry] + [{"name": f"pods/{name}", **streaming} for name in ("attach", "exec", "portforward")]
+        else:
+            entries = [entry]
         if not self.has_status:
-            return [entry]
+            return entries
         status = entry | {"name": f"{self.plural}/status", "singularName": "", "verbs": ["get", "patch", "update"]}
         status.pop("shortNames", None)
-        return [entry, status]
+        return [*entries, status]
 
 
 NAMESPACES = ResourceType("", "v1", "namespaces", "Namespace", False, ("ns",), has_status=True)
@@ -113,6 +118,9 @@ class Catalogue:
             if item.plural == name and group in ("", item.group):
                 return item
         raise UsageError(f"no resource is called {plural!r}")
+
+    def all(self) -> list[ResourceType]:
+        return list(self._types.values())
 
     def groups(self) -> dict[str, Any]:
         """`/apis`."""

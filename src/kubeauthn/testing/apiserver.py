@@ -17,21 +17,27 @@ from __future__ import annotations
 
 import ssl
 import time
+import zlib
 from threading import Event, Lock, local
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from kubeauthn.errors import UsageError
-from kubeauthn.testing import _kubeconfig, _waiting
+from kubeauthn.testing import _csr, _kubeconfig, _waiting
 from kubeauthn.testing._api import Api
+from kubeauthn.testing._csr import CERTIFICATE_REQUESTS
 from kubeauthn.testing._http import BadRequest, HttpConnection, Request, Response
 from kubeauthn.testing._identity import Credentials, PeerCertificate, User, bearer_token, effective_user
 from kubeauthn.testing._listener import Listener, handshake
 from kubeauthn.testing._records import ConnectionLog, RecordedConnection, RecordedRequest
 from kubeauthn.testing._resources import Catalogue, ResourceType
+from kubeauthn.testing._spdy import SpdyError
 from kubeauthn.testing._status import ApiError, unauthorized
 from kubeauthn.testing._store import Store
 from kubeauthn.testing._streaming import stream
+from kubeauthn.testing._upgrade import Upgrade
 from kubeauthn.testing._watch import Selection, Watch
+from kubeauthn.testing._webhook import TokenReviewWebhook
+from kubeauthn.testing._websocket import WebSocketError
 from kubeauthn.testing.pki import LOOPBACK_NAMES, CertificateAuthority
 
 if TYPE_CHECKING:
@@ -59,7 +65,9 @@ class ApiServer:
 
     `tokens` maps a bearer token to a user (or a user's name). `server_names` are the names in
     the server's certificate. A request without a credential that holds is a 401, unless
-    `allow_anonymous`; either way it is recorded with `user=None`.
+    `allow_anonymous`; either way it is recorded with `user=None`. `token_review` is asked about
+    bearer tokens that are not among `tokens`: the URL of a TokenReview webhook, whose
+    certificate is checked against `token_review_ca` (PEM), or a function from a token to a user or None.
     """
 
     def __init__(
@@ -71,6 +79,8 @@ class ApiServer:
         tls12_only: bool = False,
         allow_anonymous: bool = False,
         ca: CertificateAuthority | None = None,
+        token_review: str | Callable[[str], User | None] | None = None,
+        token_review_ca: bytes | None = None,
     ) -> None:
         if client_certificates not in _VERIFY_MODES:
             raise UsageError(f"client_certificates is one of {', '.join(_VERIFY_MODES)}, not {client_certificates!r}")
@@ -84,10 +94,13 @@ class ApiServer:
             self._context.maximum_version = ssl.TLSVersion.TLSv1_2
         self._context.sni_callback = self._note_sni
         self._handshake = local()  # the SNI of the handshake that this thread is in
-        self._credentials = Credentials(allow_anonymous=allow_anonymous)
+        self._webhook = TokenReviewWebhook(token_review, token_review_ca) if isinstance(token_review, str) else None
+        asked = token_review if callable(token_review) else self._webhook
+        self._credentials = Credentials(allow_anonymous=allow_anonymous, ask=asked)
         for token, user in (tokens or {}).items():
             self._credentials.accept_token(token, User(user) if isinstance(user, str) else user)
         self._catalogue = Catalogue()
+        self._catalogue.add(CERTIFICATE_REQUESTS)
         self._store = Store()
         self._connections = ConnectionLog()
         self._lock = Lock()
@@ -102,6 +115,8 @@ class ApiServer:
     def __enter__(self) -> Self:
         if self._listener is not None:
             raise UsageError("an ApiServer is started once")
+        if self._webhook is not None:
+            self._webhook.start()
         self._listener = Listener(self._serve, name="kubeauthn test API server", context=self._context)
         return self
 
@@ -111,6 +126,8 @@ class ApiServer:
         self._stopping.set()
         if self._listener is not None:
             self._listener.stop()
+        if self._webhook is not None:
+            self._webhook.close()
 
     @property
     def port(self) -> int:
@@ -228,6 +245,35 @@ class ApiServer:
         except ApiError:
             return self._store.create(type, place, {"metadata": {"name": name}})
 
+    def add_pod(self, name: str = "web", *, namespace: str = "default", container: str = "main") -> dict[str, Any]:
+        """A running pod, for exec, attach and port-forward.
+
+        Its programs are `cat`, `echo`, `produce BYTES`, `size` and `fail CODE`. Its ports answer what they are sent.
+        """
+        ready = {"name": container, "ready": True, "restartCount": 0, "state": {"running": {}}}
+        pod = {
+            "metadata": {"name": name},
+            "spec": {"containers": [{"name": container, "image": "test", "stdin": True, "tty": True}]},
+            "status": {
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "containerStatuses": [ready],
+            },
+        }
+        return self._store.create(self._catalogue.named("pods"), namespace, pod)
+
+    def settle_certificate_requests(self, *, deny: str | None = None) -> int:
+        """Approve and sign every request of the CSR API that waits, or deny it with this message. How many."""
+        waiting = [item for item in self.objects("certificatesigningrequests") if not item.get("status")]
+        for item in waiting:
+            self._store.change(
+                _csr.CERTIFICATE_REQUESTS,
+                "",
+                item["metadata"]["name"],
+                lambda old: _csr.approved(old, self.ca) if deny is None else _csr.denied(old, deny),
+            )
+        return len(waiting)
+
     def objects(self, kind: str, namespace: str | None = None) -> list[dict[str, Any]]:
         """What is stored now."""
         items: list[dict[str, Any]] = self._store.listing(Selection(self._catalogue.named(kind), namespace))["items"]
@@ -321,7 +367,7 @@ class ApiServer:
         error: str | None = None
         try:
             self._converse(handshake(connection), number)
-        except (OSError, BadRequest) as problem:  # ssl.SSLError is an OSError
+        except (OSError, BadRequest, SpdyError, WebSocketError, zlib.error) as problem:  # ssl.SSLError is an OSError
             error = str(problem)
         finally:
             self._connections.closed(number, error=error)
@@ -345,6 +391,9 @@ class ApiServer:
             if self._delay and self._stopping.wait(self._delay):
                 return
             answer = self._answer(request, user)
+            if isinstance(answer, Upgrade):
+                answer.serve(connection, http)
+                return
             if isinstance(answer, Watch):
                 try:
                     if not stream(connection, http, answer):
@@ -381,7 +430,7 @@ class ApiServer:
         )
         self.requests.append(recorded)
 
-    def _answer(self, request: Request, user: User | None) -> Response | Watch:
+    def _answer(self, request: Request, user: User | None) -> Response | Watch | Upgrade:
         try:
             self._raise_fault()
             if user is None and not self._credentials.anonymous_is_fine(request):

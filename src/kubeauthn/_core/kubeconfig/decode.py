@@ -14,6 +14,8 @@ from binascii import a2b_base64
 from kubeauthn._core.kubeconfig.faults import Fault, raise_faults, with_lines
 from kubeauthn._core.kubeconfig.model import (
     EXEC_EXTENSION,
+    EXEC_PROXY_EXTENSION,
+    EXTERNAL_SIGNER,
     AuthProvider,
     ClusterEntry,
     ContextEntry,
@@ -254,7 +256,12 @@ def _exec(decoder: Decoder, value: Any, at: Path, key: str) -> ExecConfig:
 
 def _auth_provider(decoder: Decoder, value: Any, at: Path, key: str) -> AuthProvider:
     found = decoder.record(value, _AUTH_PROVIDER_FIELDS, (*at, key))
-    return AuthProvider(found.get("name", ""), found.get("config", ()))
+    name, config = found.get("name", ""), found.get("config", ())
+    if name == EXTERNAL_SIGNER:  # names an executable, as `exec` does
+        config = tuple(
+            (field, resolve_command(text, decoder.directory) if field == "pathExec" else text) for field, text in config
+        )
+    return AuthProvider(name, config)
 
 
 def _string_map(decoder: Decoder, value: Any, at: Path, key: str) -> tuple[tuple[str, str], ...]:
@@ -266,7 +273,23 @@ def _string_map(decoder: Decoder, value: Any, at: Path, key: str) -> tuple[tuple
 
 
 def _extensions(decoder: Decoder, value: Any, at: Path, key: str) -> str:
-    """The reserved one of `[{name: N, extension: …}, …]`, as compact JSON in its own order."""
+    """The reserved one of a cluster's `[{name: N, extension: …}, …]`, as compact JSON in its own order."""
+    return _reserved_extension(decoder, value, at, key, EXEC_EXTENSION)
+
+
+def _exec_proxy(decoder: Decoder, value: Any, at: Path, key: str) -> bool:
+    """Whether the user's reserved extension switches the exec proxy on."""
+    text = _reserved_extension(decoder, value, at, key, EXEC_PROXY_EXTENSION)
+    if not text:
+        return False
+    extension = json.loads(text)
+    enabled = extension.get("enabled") if isinstance(extension, dict) else None
+    if not isinstance(enabled, bool):
+        decoder.report((*at, key), f"{EXEC_PROXY_EXTENSION} is expected to be an object with enabled: true or false")
+    return enabled is True
+
+
+def _reserved_extension(decoder: Decoder, value: Any, at: Path, key: str, wanted: str) -> str:
     here = (*at, key)
     if type(value) is not list:
         decoder.wrong_type(here, "a list", value)
@@ -281,7 +304,7 @@ def _extensions(decoder: Decoder, value: Any, at: Path, key: str) -> str:
             decoder.report((*here, index, "name"), f"duplicate name {json.dumps(name[:200])} in list")
         seen.add(name)
         extension = item.get("extension") if type(item) is dict else None
-        if name != EXEC_EXTENSION or extension is None:
+        if name != wanted or extension is None:
             continue
         try:
             reserved = json.dumps(extension, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -350,7 +373,7 @@ _USER_FIELDS: Fields = {
     "as-user-extra": ("as_extra", _string_lists),
     "auth-provider": ("auth_provider", _auth_provider),
     "exec": ("exec", _exec),
-    "extensions": (_CHECKED_ONLY, _extensions),
+    "extensions": ("exec_proxy", _exec_proxy),
 }
 _CONTEXT_FIELDS: Fields = {
     "cluster": ("cluster", _text),

@@ -12,6 +12,9 @@ from kubeauthn._core.record import field, record
 from kubeauthn._secret import Secret
 
 EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+EXEC_PROXY_EXTENSION = "client.authentication.k8s.io/exec-proxy"
+EXTERNAL_SIGNER = "externalSigner"
+"""The auth-provider whose `pathExec` names an executable."""
 
 
 @record(frozen=True, slots=True)
@@ -94,6 +97,8 @@ class UserEntry:
     impersonation: Impersonation = Impersonation()
     auth_provider: AuthProvider | None = None
     exec: ExecConfig | None = None
+    exec_proxy: bool = False
+    """The extension `client.authentication.k8s.io/exec-proxy` with `enabled: true`."""
     origin: Origin = Origin()
 
 
@@ -148,6 +153,8 @@ class User:
     impersonation: Impersonation = Impersonation()
     auth_provider: AuthProvider | None = None
     exec: ExecConfig | None = None
+    exec_proxy: bool = False
+    """Whether `exec` may be a proxy, as far as the entry says."""
 
 
 @record(frozen=True, slots=True)

@@ -157,6 +157,7 @@ def complete(selection: Selection, contents: Mapping[str, bytes | str], environ:
             impersonation=user.impersonation,
             auth_provider=user.auth_provider,
             exec=user.exec,
+            exec_proxy=user.exec_proxy,
         ),
         namespace=selection.namespace,
         context_name=selection.context_name,

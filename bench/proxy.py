@@ -1,0 +1,317 @@
+"""Our proxy beside `kubectl proxy`: the same server, the same requests, each with TLS where it has it.
+
+`kubectl proxy` speaks plain HTTP to its client and TLS to the server; ours speaks TLS with client certificates on
+both legs. The server is a process of its own that answers at once, so that the proxies are what is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import fcntl
+import json
+import os
+import shutil
+import ssl
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from bench.measure import Row
+from kubeauthn._core import execproxy, execwire
+from kubeauthn._core.credential import ClientIdentity
+from kubeauthn._core.kubeconfig.model import Cluster
+from kubeauthn._io.carrier.wires import PlainWire, TlsWire
+from kubeauthn._io.tls import load_identity
+from kubeauthn._secret import Secret
+
+PLUGIN = "from kubeauthn.plugin import proxy\nproxy.run(lambda request: None)\n"
+ASK = b"GET /version HTTP/1.1\r\nHost: bench\r\n\r\n"
+CONNECTIONS = (1, 16, 64)
+PIECE = bytes(1 << 18)
+
+
+class Way:
+    """How to get a connection through one of the two."""
+
+    def __init__(self, name: str, open_connection, dial, pid: int) -> None:
+        self.name = name
+        self.open = open_connection
+        self.dial = dial
+        self.pid = pid
+
+    def memory(self) -> float:
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+
+def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
+    seconds, rounds, size = (0.5, 2, 32 << 20) if quick else (2.0, 5, 1 << 30)
+    with ExitStack() as stack:
+        server = stack.enter_context(fast_server())
+        ours = stack.enter_context(our_proxy(folder, server))
+        peer = stack.enter_context(kubectl_proxy(folder, server)) if shutil.which("kubectl") else None
+        for connections in CONNECTIONS:
+            mine: list[tuple[float, float]] = []
+            theirs: list[tuple[float, float]] = []
+            for _ in range(rounds):
+                mine.append(asyncio.run(throughput(ours, connections, seconds)))
+                if peer is not None:
+                    theirs.append(asyncio.run(throughput(peer, connections, seconds)))
+            yield from _speed_rows(connections, mine, theirs)
+        for way, upload in (("down", False), ("up", True)):
+            mine_speed, memory = asyncio.run(transfer(ours, size, upload))
+            peer_speed = asyncio.run(transfer(peer, size, upload))[0] if peer else 0.0
+            ratio = mine_speed / peer_speed if peer_speed else 1.0
+            text = f"{size >> 20} MiB {way}"
+            yield Row(text, mine_speed, peer_speed, "MB/s", ratio, "≥ 0.5 ×", ratio >= 0.5, "", "kubectl proxy")
+            yield Row(
+                f"{text}: memory of the proxy", memory, 80, "MB", memory / 80, "< 80 MB", memory < 80, "", "wanted"
+            )
+        late, memory = asyncio.run(idle_watches(ours, 100 if quick else 1000))
+        yield Row("a watch event crosses", late * 1e3, 2, "ms", late / 2e-3, "< 2 ms", late < 2e-3, "", "wanted")
+        yield Row("1,000 idle watches", memory, 200, "MB", memory / 200, "< 200 MB", memory < 200, "", "wanted")
+
+
+def _speed_rows(connections: int, mine: list[tuple[float, float]], theirs: list[tuple[float, float]]) -> Iterator[Row]:
+    for index, (what, unit) in enumerate((("requests a second", "1/s"), ("median latency", "ms"))):
+        own = statistics.median(reading[index] for reading in mine)
+        other = statistics.median(reading[index] for reading in theirs) if theirs else own
+        ratio = own / other
+        goal, met = ("≥ 1 ×", ratio >= 1) if index == 0 else ("≤ 1 ×", ratio <= 1)
+        yield Row(
+            f"{what} through a proxy, {connections} connections",
+            own,
+            other,
+            unit,
+            ratio,
+            goal,
+            met,
+            "",
+            "kubectl proxy",
+        )
+
+
+class Asking:
+    """One connection that asks again as soon as it has its answer. As light as can be: it shares the machine."""
+
+    def __init__(self) -> None:
+        self.ready = asyncio.get_running_loop().create_future()
+        self.done = asyncio.get_running_loop().create_future()
+        self.times: list[float] = []
+        self.end = self.began = 0.0
+        self.buffer = b""
+
+    def connected(self, wire) -> None:
+        self.wire = wire
+        self.ready.set_result(None)
+
+    def ask(self) -> None:
+        self.began = time.perf_counter()
+        self.wire.write(ASK)
+
+    def received(self, data: bytes) -> None:
+        self.buffer += data
+        head, blank, body = self.buffer.partition(b"\r\n\r\n")
+        if not blank or len(body) < _length(head):
+            return
+        self.buffer = b""
+        now = time.perf_counter()
+        self.times.append(now - self.began)
+        if now < self.end:
+            self.ask()
+        else:
+            self.done.set_result(None)
+            self.wire.close()
+
+    def ended(self, clean: bool) -> None: ...
+    def lost(self, error: Exception | None) -> None:
+        if not self.done.done():
+            self.done.set_exception(error or ConnectionResetError())
+
+    def hold(self) -> None: ...
+    def go_on(self) -> None: ...
+
+
+async def throughput(way: Way, connections: int, seconds: float) -> tuple[float, float]:
+    """Requests a second, and the median time of one in ms. Connections are made before the clock starts."""
+    clients = [Asking() for _ in range(connections)]
+    for client in clients:
+        await way.dial(client)
+        await client.ready
+    began = time.perf_counter()
+    for client in clients:
+        client.end = began + seconds
+        client.ask()
+    await asyncio.gather(*(client.done for client in clients))
+    times = [each for client in clients for each in client.times]
+    return len(times) / (time.perf_counter() - began), statistics.median(times) * 1e3
+
+
+class Moving(Asking):
+    """One large body, either way; counts, and looks at the proxy's memory now and then."""
+
+    def __init__(self, way: Way, size: int) -> None:
+        super().__init__()
+        self.way = way
+        self.left = self.unsent = size
+        self.held = False
+        self.highest = 0.0
+        self.seen = 0
+        self.head = b""
+
+    def pour(self) -> None:
+        while self.unsent and not self.held:
+            size = min(self.unsent, len(PIECE))
+            self.unsent -= size
+            self.wire.write(PIECE[:size])
+            self.look()
+
+    def received(self, data: bytes) -> None:
+        if not self.head:
+            self.buffer += data
+            self.head, blank, data = self.buffer.partition(b"\r\n\r\n")
+            if not blank:
+                self.head = b""
+                return
+            self.left = _length(self.head)
+        self.left -= len(data)
+        self.look()
+        if not self.left:
+            self.done.set_result(None)
+
+    def look(self) -> None:
+        self.seen += 1
+        if self.seen % 64 == 0:
+            self.highest = max(self.highest, self.way.memory())
+
+    def hold(self) -> None:
+        self.held = True
+
+    def go_on(self) -> None:
+        self.held = False
+        self.pour()
+
+
+async def transfer(way: Way, size: int, upload: bool) -> tuple[float, float]:
+    """MB a second, and the largest memory of the proxy on the way."""
+    client = Moving(way, size if upload else 0)
+    await way.dial(client)
+    await client.ready
+    began = time.perf_counter()
+    if upload:
+        client.wire.write(b"PUT /sink HTTP/1.1\r\nHost: bench\r\nContent-Length: %d\r\n\r\n" % size)
+        client.pour()
+    else:
+        client.wire.write(b"GET /bytes/%d HTTP/1.1\r\nHost: bench\r\n\r\n" % size)
+    await client.done
+    taken = time.perf_counter() - began
+    client.wire.close()
+    return size / taken / 1e6, max(client.highest, way.memory())
+
+
+async def idle_watches(way: Way, count: int) -> tuple[float, float]:
+    """The time from the server's write of an event to its arrival, and the proxy's memory with so many watches."""
+    streams = []
+    for _ in range(count):
+        reader, writer = await way.open()
+        writer.write(b"GET /idle HTTP/1.1\r\nHost: bench\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        streams.append(writer)
+    memory = way.memory()
+    reader, writer = await way.open()
+    writer.write(b"GET /ticks HTTP/1.1\r\nHost: bench\r\n\r\n")
+    await reader.readuntil(b"\r\n\r\n")
+    late = []
+    for _ in range(20):
+        await reader.readline()  # the chunk's size
+        stamp = float(await reader.readline())
+        late.append(time.time() - stamp)
+        await reader.readline()  # the chunk's end
+    for each in (*streams, writer):
+        each.close()
+    return statistics.median(late), memory
+
+
+def _length(head: bytes) -> int:
+    return int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+
+
+@contextmanager
+def fast_server() -> Iterator[dict[str, str]]:
+    command = [sys.executable, "-m", "bench.proxy_server"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def our_proxy(folder: Path, server: dict[str, str]) -> Iterator[Way]:
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    cluster = Cluster(server=server["url"], certificate_authority_data=server["ca"].encode())
+    info = execproxy.encode_exec_info(
+        execwire.V1, interactive=False, cluster=cluster, lock_file_path=str(folder / "lock")
+    )
+    environ = {**os.environ, execwire.VARIABLE: info}
+    with subprocess.Popen([sys.executable, "-c", PLUGIN], stdout=subprocess.PIPE, env=environ) as process:
+        assert process.stdout is not None
+        status = json.loads(process.stdout.readline())["status"]
+        authority = base64.b64decode(status["proxyConfig"]["certificate-authority-data"])
+        context = ssl.create_default_context(cadata=authority.decode())
+        pem, key = status["clientCertificateData"].encode(), Secret(status["clientKeyData"])
+        load_identity(context, ClientIdentity(pem, key, not_before=0, not_after=0))
+        path = status["proxyConfig"]["url"].removeprefix("unix://")
+        try:
+            yield Way(
+                "ours",
+                lambda: asyncio.open_unix_connection(path, ssl=context, server_hostname="localhost", limit=1 << 20),
+                lambda end: asyncio.get_running_loop().create_unix_connection(
+                    lambda: TlsWire(end, context, "localhost"), path
+                ),
+                process.pid,
+            )
+        finally:
+            os.close(lock)
+
+
+@contextmanager
+def kubectl_proxy(folder: Path, server: dict[str, str]) -> Iterator[Way]:
+    config = folder / "config"
+    cluster = {"server": server["url"], "certificate-authority-data": base64.b64encode(server["ca"].encode()).decode()}
+    config.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "b",
+                "clusters": [{"name": "b", "cluster": cluster}],
+                "users": [{"name": "b", "user": {"token": "bench"}}],
+                "contexts": [{"name": "b", "context": {"cluster": "b", "user": "b"}}],
+            }
+        )
+    )
+    command = ["kubectl", "--kubeconfig", str(config), "proxy", "--port=0", "--accept-hosts=.*", "--reject-methods=^$"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            port = int(process.stdout.readline().rpartition(":")[2])
+            yield Way(
+                "kubectl proxy",
+                lambda: asyncio.open_connection("127.0.0.1", port, limit=1 << 20),
+                lambda end: asyncio.get_running_loop().create_connection(lambda: PlainWire(end), "127.0.0.1", port),
+                process.pid,
+            )
+        finally:
+            process.terminate()

@@ -1,0 +1,335 @@
+"""One connection, encrypted or not, as its user sees it.
+
+`asyncio`'s own TLS keeps a buffer of 256 KiB for every connection and takes several callbacks for every read. A
+thousand idle watches on both sides would be half a gigabyte. Here all connections share one buffer, and what was
+read is handed on in the same callback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Any, Protocol
+
+HANDSHAKE_SECONDS = 20.0
+_RECORD = 16384
+_HIGH_WATER, _LOW_WATER = 256 * 1024, 64 * 1024
+_shared = memoryview(bytearray(256 * 1024))
+"""What a socket is read into. Emptied before the event loop goes on, so that one does for all."""
+
+
+class End(Protocol):
+    """Who uses a wire."""
+
+    def connected(self, wire: Wire) -> None: ...
+    def received(self, data: bytes) -> None: ...
+    def ended(self, clean: bool) -> None:
+        """The other side sends no more. `clean`: it said so itself, nobody cut it off."""
+
+    def lost(self, error: Exception | None) -> None: ...
+    def hold(self) -> None:
+        """Too much is waiting to be sent."""
+
+    def go_on(self) -> None: ...
+
+
+class Lower(Protocol):
+    """What a wire stands on: a transport of asyncio, or another wire."""
+
+    def write(self, data: bytes) -> None: ...
+    def write_eof(self) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+
+
+class Wire(Lower, Protocol):
+    closed: bool
+
+
+class _Socket(asyncio.BufferedProtocol):
+    """The lowest part: a socket that is read into the shared buffer."""
+
+    _transport: Any
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._transport.set_write_buffer_limits(_HIGH_WATER, _LOW_WATER)
+        self.opened(self._transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _shared
+
+    def buffer_updated(self, count: int) -> None:
+        self.came(_shared[:count])
+
+    def eof_received(self) -> bool:
+        self.cut_off()
+        return True  # the other direction may go on
+
+    def opened(self, lower: Lower) -> None: ...
+    def came(self, data: memoryview | bytes) -> None: ...
+    def cut_off(self) -> None: ...
+
+
+class PlainWire(_Socket):
+    """A wire without TLS."""
+
+    def __init__(self, end: End) -> None:
+        self._end = end
+        self.closed = False
+
+    def opened(self, lower: Lower) -> None:
+        self._lower = lower
+        self._end.connected(self)
+
+    def came(self, data: memoryview | bytes) -> None:
+        self._end.received(bytes(data))
+
+    def cut_off(self) -> None:
+        self._end.ended(True)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self._end.lost(exc)
+
+    def pause_writing(self) -> None:
+        self._end.hold()
+
+    def resume_writing(self) -> None:
+        self._end.go_on()
+
+    def write(self, data: bytes) -> None:
+        self._lower.write(data)
+
+    def write_eof(self) -> None:
+        self._lower.write_eof()
+
+    def close(self) -> None:
+        self.closed = True
+        self._lower.close()
+
+    def abort(self) -> None:
+        self.closed = True
+        self._lower.abort()
+
+    def pause_reading(self) -> None:
+        self._lower.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._lower.resume_reading()
+
+
+class TlsWire(_Socket):
+    """A wire with TLS. `server_name` is None on the server's side.
+
+    `signs_slowly`: a key outside this process signs, perhaps after somebody touched it, so the handshake is made in a
+    thread and everything else goes on.
+    """
+
+    def __init__(
+        self, end: End, context: ssl.SSLContext, server_name: str | None, *, signs_slowly: bool = False
+    ) -> None:
+        self._end = end
+        self._slow, self._busy = signs_slowly, False
+        self._early: list[bytes] = []
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_name is None, server_name)
+        self._is_client = server_name is not None
+        self._ready = self._paused = self._said_last = self._heard_last = self._told = False
+        self._kept: list[bytes] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self.closed = False
+
+    # from below
+
+    def opened(self, lower: Lower) -> None:
+        self._lower = lower
+        self._timer = asyncio.get_running_loop().call_later(HANDSHAKE_SECONDS, self._too_slow)
+        if self._is_client:
+            self._shake_hands()
+
+    connected = opened  # where another wire is below
+
+    def came(self, data: memoryview | bytes) -> None:
+        if self._busy:
+            self._early.append(bytes(data))
+            return
+        self._incoming.write(data)
+        if self._ready or self._shake_hands():
+            self._read()
+
+    received = came
+
+    def cut_off(self) -> None:
+        if not self._ready:
+            self._fail(ConnectionResetError("the other side ended the TLS handshake"))
+        elif not self._heard_last:
+            self._heard_last = True
+            self._end.ended(False)
+
+    def ended(self, clean: bool) -> None:
+        self.cut_off()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._told:
+            self._told = True
+            self._end.lost(exc)
+
+    lost = connection_lost
+
+    def pause_writing(self) -> None:
+        self._end.hold()
+
+    hold = pause_writing
+
+    def resume_writing(self) -> None:
+        self._end.go_on()
+
+    go_on = resume_writing
+
+    # for the end above
+
+    def write(self, data: bytes) -> None:
+        if self.closed or self._said_last:
+            return
+        try:
+            written = self._tls.write(data)
+            while written < len(data):
+                data = data[written:]
+                written = self._tls.write(data)
+        except ssl.SSLError as error:
+            self._fail(error)
+            return
+        self._lower.write(self._outgoing.read())
+
+    def write_eof(self) -> None:
+        """Say that no more comes, and go on reading."""
+        if self.closed or self._said_last:
+            return
+        self._said_last = True
+        # Data that waits here would make OpenSSL refuse to say goodbye.
+        while self._incoming.pending and (data := self._decrypt()):
+            self._kept.append(data)
+        try:
+            self._tls.unwrap()
+        except (ssl.SSLError, ValueError):
+            pass  # the other side has not said its last word yet
+        self._flush()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        if self._ready:
+            self.write_eof()
+        self.closed = True
+        self._lower.close()
+
+    def abort(self) -> None:
+        self.closed = True
+        self._lower.abort()
+
+    def pause_reading(self) -> None:
+        self._paused = True
+        self._lower.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._paused:
+            self._paused = False
+            if self._kept or self._incoming.pending:
+                asyncio.get_running_loop().call_soon(self._read)
+            self._lower.resume_reading()
+
+    # inside
+
+    def _shake_hands(self) -> bool:
+        """One step of the handshake; whether it was the last."""
+        if self._slow:
+            self._busy = True
+            step = asyncio.get_running_loop().run_in_executor(None, self._step)
+            step.add_done_callback(self._stepped)
+            return False
+        return self._after_step(self._step())
+
+    def _step(self) -> Exception | None:
+        try:
+            self._tls.do_handshake()
+        except Exception as error:
+            return error
+        return None
+
+    def _stepped(self, step: asyncio.Future[Exception | None]) -> None:
+        self._busy = False
+        early, self._early = b"".join(self._early), []
+        if self.closed or step.cancelled():
+            return
+        done = self._after_step(step.result())
+        if early and not self.closed:
+            self.came(early)
+        elif done:
+            self._read()
+
+    def _after_step(self, error: Exception | None) -> bool:
+        self._flush()  # an alert too
+        if error is not None:
+            if not isinstance(error, ssl.SSLWantReadError):
+                self._fail(error)
+            return False
+        self._ready = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._end.connected(self)
+        return not self.closed
+
+    def _read(self) -> None:
+        if self._paused or self.closed:
+            return
+        data, self._kept = b"".join(self._kept), []
+        pending = self._incoming
+        parts = [data] if data else []
+        while pending.pending:
+            piece = self._decrypt()
+            if not piece:
+                break
+            parts.append(piece)
+        if self._outgoing.pending:
+            self._flush()  # an answer of TLS itself
+        if parts:
+            self._end.received(parts[0] if len(parts) == 1 else b"".join(parts))
+        if self._heard_last and not self.closed and not self._paused:
+            self._end.ended(True)
+
+    def _decrypt(self) -> bytes:
+        """One record; empty when there is none, or no more."""
+        try:
+            data = self._tls.read(_RECORD)
+        except ssl.SSLWantReadError:
+            return b""
+        except ssl.SSLZeroReturnError:
+            data = b""
+        except ssl.SSLError as error:
+            self._fail(error)
+            return b""
+        if not data:
+            self._heard_last = True
+        return data
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self._lower.write(self._outgoing.read())
+
+    def _too_slow(self) -> None:
+        self._fail(TimeoutError(f"the TLS handshake took longer than {HANDSHAKE_SECONDS:g} s"))
+
+    def _fail(self, error: Exception) -> None:
+        if self._told:
+            return
+        self._told = self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._lower.close()
+        self._end.lost(error)

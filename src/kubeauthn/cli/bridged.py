@@ -1,0 +1,76 @@
+"""What the commands of the bridge share: its options, and a program run with a kubeconfig for it."""
+
+from __future__ import annotations
+
+import os
+
+from kubeauthn.cli.client_options import add_client_options, target_options
+from kubeauthn.errors import EnvironmentFailure, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from kubeauthn.cli.world import World
+    from kubeauthn.plugins.bridge.definition import Definition
+
+_BEFORE_THE_DASHES = ("--kubeconfig", "--context", "--cluster", "--user", "--server", "--kube-context")
+"""Options of the program that would lead it past the bridge."""
+
+
+def add_bridge_options(parser: ArgumentParser) -> None:
+    add_client_options(parser)
+    parser.add_argument(
+        "--idle", type=float, metavar="SECONDS", help="the bridge ends after so long without connections (300)"
+    )
+
+
+def definition(arguments: Namespace) -> Definition:
+    """The bridge for these options. Its definition is written down; nothing runs yet."""
+    from kubeauthn.plugins.bridge.definition import define
+
+    if arguments.token:
+        raise UsageError("a bridge takes no --token: it would have to be written to a file")
+    if arguments.idle is not None and not 1 <= arguments.idle <= 86400:
+        raise UsageError(f"--idle takes seconds from 1 to 86400, not {arguments.idle:g}")
+    options = target_options(arguments)
+    options["kubeconfig"] = options.pop("path")
+    return define(arguments.context, {name: value for name, value in options.items() if value}, arguments.idle)
+
+
+def run_program(command: list[str], found: Definition, world: World) -> int:
+    """The program's own exit code. Its kubeconfig is in a private directory that goes away with it."""
+    import subprocess
+    import tempfile
+
+    from kubeauthn.plugins.bridge.kubeconfig import document
+
+    for word in command[1:]:
+        if word == "--":
+            break
+        if word.partition("=")[0] in _BEFORE_THE_DASHES:
+            raise UsageError(
+                f"{word.partition('=')[0]} would lead past the bridge",
+                hint=f"give it before the dashes: {world.program} … {word.partition('=')[0]} … -- {command[0]}",
+            )
+    with tempfile.TemporaryDirectory(prefix="kubeauthn-") as folder:
+        path = os.path.join(folder, "kubeconfig")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(document(found))
+        environ = {**world.environ, "KUBECONFIG": path}
+        world.stdout.flush()
+        try:
+            process = subprocess.Popen(command, env=environ)
+        except OSError as error:
+            raise EnvironmentFailure(f"{command[0]} cannot be run: {error.strerror}") from None
+        return _wait(process.wait)
+
+
+def _wait(wait: object) -> int:
+    """Ctrl-C goes to the program too, and it is the one to decide."""
+    while True:
+        try:
+            code: int = wait()  # type: ignore[operator]  # Popen.wait
+        except KeyboardInterrupt:
+            continue
+        return code if code >= 0 else 128 - code

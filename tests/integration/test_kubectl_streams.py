@@ -1,0 +1,157 @@
+"""Old and new kubectl against the test server: reading, watching, applying, and what takes a connection over."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubeauthn.testing import ApiServer
+from tests.peers.programs import find
+
+pytestmark = pytest.mark.needs("kubectl")
+
+SECONDS = 30
+NEWEST = find("kubectl")
+"""Built from its released module; it speaks WebSocket where the packaged one speaks SPDY."""
+
+
+@pytest.fixture(params=["packaged", "newest"], autouse=True)
+def kubectl_in_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "packaged":
+        return
+    if NEWEST is None:
+        pytest.skip("the newest kubectl is not built: tests/peers/build.py")
+    monkeypatch.setenv("PATH", os.pathsep.join((str(NEWEST.parent), os.environ["PATH"])))
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
+    with ApiServer(tokens={"good": "jane"}) as running:
+        path = running.write_kubeconfig(tmp_path / "config", {"token": "good"}, namespace="default")
+        monkeypatch.setenv("KUBECONFIG", str(path))
+        monkeypatch.setenv("HOME", str(tmp_path))
+        running.add_pod("web")
+        yield running
+
+
+def kubectl(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["kubectl", *arguments], input=stdin, capture_output=True, timeout=SECONDS)
+
+
+def test_get(server: ApiServer):
+    done = kubectl("get", "pods", "-o", "name")
+    assert (done.stdout, done.returncode) == (b"pod/web\n", 0), done.stderr
+
+
+def test_watch(server: ApiServer):
+    command = ["kubectl", "get", "ns", "--watch", "-o", "name"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0) as watching:
+        assert watching.stdout is not None
+        try:
+            server.wait_for(lambda: server.open_watches == 1, SECONDS)
+            server.emit("namespaces", "seen")
+            lines: list[bytes] = []
+            while b"namespace/seen\n" not in lines:
+                assert select.select([watching.stdout], [], [], SECONDS)[0], lines
+                lines.append(watching.stdout.readline())
+        finally:
+            watching.terminate()
+
+
+def test_exec_carries_input_and_output(server: ApiServer):
+    done = kubectl("exec", "-i", "web", "--", "cat", stdin=b"to and fro\n" * 50_000)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"to and fro\n" * 50_000
+
+
+def test_exec_carries_much_output(server: ApiServer):
+    done = kubectl("exec", "web", "--", "produce", "3000000")
+    assert (len(done.stdout), done.returncode) == (3_000_000, 0), done.stderr
+
+
+def test_exec_tells_the_exit_code_and_keeps_stderr_apart(server: ApiServer):
+    done = kubectl("exec", "web", "--", "fail", "7")
+    assert done.returncode == 7
+    assert done.stdout == b""
+    assert b"told to fail" in done.stderr
+
+
+def test_exec_with_a_terminal(server: ApiServer):
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        ["kubectl", "exec", "-it", "web", "--", "cat"], stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    try:
+        server.wait_for(lambda: any(each.path.endswith("/exec") for each in server.requests), SECONDS)
+        os.write(ours, b"typed")
+        seen = b""
+        while b"typed" not in seen:
+            assert select.select([ours], [], [], SECONDS)[0], seen
+            seen += os.read(ours, 4096)
+        os.write(ours, b"\x04")
+        assert running.wait(SECONDS) == 0
+    finally:
+        running.kill()
+        running.wait()
+        os.close(ours)
+
+
+def test_attach(server: ApiServer):
+    done = kubectl("attach", "-i", "web", stdin=b"hello\n")
+    assert done.returncode == 0, done.stderr
+    assert b"hello" in done.stdout
+
+
+def test_port_forward(server: ApiServer):
+    with subprocess.Popen(
+        ["kubectl", "port-forward", "web", ":8080"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+    ) as forwarding:
+        assert forwarding.stdout is not None
+        try:
+            assert select.select([forwarding.stdout], [], [], SECONDS)[0]
+            line = forwarding.stdout.readline().decode()
+            port = int(line.split("127.0.0.1:")[1].split(" ")[0])
+            for _ in range(3):
+                with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
+                    connection.sendall(b"round trip")
+                    connection.shutdown(socket.SHUT_WR)
+                    received = b""
+                    while chunk := connection.recv(4096):
+                        received += chunk
+                assert received == b"round trip"
+        finally:
+            forwarding.terminate()
+
+
+def test_apply_creates_and_changes_an_object_of_a_megabyte(server: ApiServer, tmp_path: Path):
+    file = tmp_path / "large.json"
+    document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "large", "namespace": "default"},
+        "data": {"text": "x" * 1_000_000},
+    }
+    file.write_text(json.dumps(document))
+    done = kubectl("create", "-f", str(file))
+    assert done.returncode == 0, done.stderr
+    (stored,) = server.objects("configmaps")
+    assert len(stored["data"]["text"]) == 1_000_000
+    file.write_text(json.dumps(document | {"data": {"text": "y" * 1_000_000}}))
+    done = kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
+    assert done.returncode == 0, done.stderr
+    assert set(server.objects("configmaps")[0]["data"]["text"]) == {"y"}
+    small = document | {"data": {"text": "z"}}
+    small["metadata"] = {"name": "small", "namespace": "default"}
+    file.write_text(json.dumps(small))
+    for _ in range(2):
+        done = kubectl("apply", "-f", str(file))
+        assert done.returncode == 0, done.stderr
