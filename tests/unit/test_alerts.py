@@ -11,7 +11,7 @@ import yaml
 from kubeauthn.client import metrics
 
 prometheus_client = pytest.importorskip("prometheus_client")
-RULES = sorted((Path(__file__).parents[2] / "deploy" / "alerts").glob("*.yaml"))
+RULES = sorted((Path(__file__).parents[2] / "deploy" / "alerts").glob("exec-*.yaml"))
 
 
 @pytest.fixture

@@ -197,5 +197,7 @@ def test_constraints_pin_and_hash_everything_and_name_no_address(name: str):
 
 def test_the_extra_called_all_holds_every_other():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    named = [name for line in extras.pop("all") for name in line.removeprefix("kubeauthn[").removesuffix("]").split(",")]
+    named = [
+        name for line in extras.pop("all") for name in line.removeprefix("kubeauthn[").removesuffix("]").split(",")
+    ]
     assert sorted(named) == sorted(extras)

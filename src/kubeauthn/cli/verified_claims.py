@@ -40,9 +40,12 @@ class ClaimsSigner:
         key_set = {"keys": [{"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "x": x, "y": y}]}
         return {entry.issuer.url: key_set for entry in self._config.jwt}
 
-    def token(self, payload: bytes, now: float) -> tuple[str, list[str]]:
-        """A token with these claims, and the names of those that were filled in. Raises UsageError."""
-        payload, assumed = self._completed(payload, now)
+    def token(self, payload: bytes, now: float, *, complete: bool = True) -> tuple[str, list[str]]:
+        """A token with these claims, and the names of those that were filled in. Raises UsageError.
+
+        `complete=False` is for the claims of a whole token, which are what they are.
+        """
+        payload, assumed = self._completed(payload, now) if complete else (payload, [])
         signed = b".".join((_base64url(b'{"alg":"ES256"}').encode(), _base64url(payload).encode()))
         r, s = decode_dss_signature(self._key.sign(signed, ec.ECDSA(SHA256())))
         return f"{signed.decode()}.{_base64url(r.to_bytes(_SIZE, 'big') + s.to_bytes(_SIZE, 'big'))}", assumed

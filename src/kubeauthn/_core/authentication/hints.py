@@ -70,7 +70,7 @@ def hints(config: AuthenticationConfiguration, kubernetes: str = NEWEST) -> list
     for index, entry in enumerate(config.jwt):
         found += _Entry(entry, ("jwt", index), kubernetes).hints()
     if config.anonymous is not None:
-        text = "says who may come without a token: a TokenReview webhook is never asked about them, so it has no effect there"
+        text = "says who may come without a token: a TokenReview webhook is never asked, so it has no effect there"
         found.append(Hint(("anonymous",), "anonymous", NOTE, text))
     return found
 

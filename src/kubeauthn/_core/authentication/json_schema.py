@@ -24,7 +24,7 @@ _CEL_USER = "CEL over user (username, uid, groups, extra); it must be true."
 _DESCRIPTIONS = {
     "AuthenticationConfiguration": "Who may come with which tokens.",
     "AuthenticationConfiguration.jwt": "One entry for each issuer.",
-    "AuthenticationConfiguration.anonymous": "Who may come without a token. A TokenReview webhook is never asked about them.",
+    "AuthenticationConfiguration.anonymous": "Who may come without a token. A TokenReview webhook is never asked.",
     "AnonymousAuthConfig.conditions": "The paths on which anonymous requests are allowed; without it, all.",
     "Issuer.url": "The issuer, letter for letter as in the iss of its tokens.",
     "Issuer.discoveryURL": "The address of the discovery document, where it is not below url.",

@@ -1,0 +1,106 @@
+"""TokenReview as bytes: what a webhook is asked, and what it answers.
+
+`authentication.k8s.io` v1 and v1beta1 are the same fields; the answer is in the version of the question. Unknown
+fields are passed over, as Kubernetes passes them over. Two rules are security:
+
+- `spec.audiences` is never echoed: whoever asks would make any token good for any audience
+- a reason is told only where it was asked for, and then only its public part
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from kubeauthn._core.record import record
+from kubeauthn.errors import NotAReview
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kubeauthn._core.authentication.verdict import UserInfo
+
+KIND = "TokenReview"
+VERSIONS = ("authentication.k8s.io/v1", "authentication.k8s.io/v1beta1")
+_AUDIENCES = 1000
+
+
+@record(frozen=True, slots=True)
+class Review:
+    """A question. The token is whatever was sent: any text at all."""
+
+    version: str
+    token: str
+    audiences: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Review({self.version!r}, {len(self.token)} characters, {self.audiences!r})"
+
+
+def read_review(body: bytes) -> Review:
+    """The question in `body`. Raises NotAReview."""
+    try:
+        document: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        raise NotAReview("the body is not JSON") from None
+    if type(document) is not dict:
+        raise NotAReview(f"expected a {KIND}, not {_named(document)}")
+    version = document.get("apiVersion")
+    if document.get("kind") != KIND or version not in VERSIONS:
+        raise NotAReview(f"expected kind {KIND} of {VERSIONS[0]} or {VERSIONS[1]}")
+    spec: Any = document.get("spec")
+    token = spec.get("token") if type(spec) is dict else None
+    if type(token) is not str or not token:
+        # As kube-apiserver says it.
+        raise NotAReview("token is required for TokenReview in authentication")
+    audiences = spec.get("audiences")
+    if audiences is None:
+        return Review(version, token)
+    if type(audiences) is not list or not all(type(entry) is str for entry in audiences):
+        raise NotAReview("spec.audiences: expected a list of strings")
+    if len(audiences) > _AUDIENCES:
+        raise NotAReview(f"spec.audiences: expected at most {_AUDIENCES}, not {len(audiences)}")
+    return Review(version, token, tuple(audiences))
+
+
+def common_audiences(api: Sequence[str], asked: Sequence[str]) -> tuple[str, ...] | None:
+    """What `status.audiences` holds: those of the API's own that were asked for, all of them if none was named.
+
+    None: nothing in common, and so the token is not authenticated. Without audiences of the API: (), left out.
+    """
+    if not api:
+        return ()
+    if not asked:
+        return tuple(api)
+    return tuple(audience for audience in api if audience in asked) or None
+
+
+def authenticated(version: str, user: UserInfo, audiences: Sequence[str] = ()) -> bytes:
+    described: dict[str, Any] = {"username": user.username}
+    if user.uid:
+        described["uid"] = user.uid
+    if user.groups:
+        described["groups"] = user.groups
+    if user.extra:
+        described["extra"] = dict(user.extra)
+    status: dict[str, Any] = {"authenticated": True, "user": described}
+    if audiences:
+        status["audiences"] = audiences
+    return _answer(version, status)
+
+
+def refused(version: str, error: str = "") -> bytes:
+    status: dict[str, Any] = {"authenticated": False}
+    if error:
+        status["error"] = error
+    return _answer(version, status)
+
+
+def _answer(version: str, status: dict[str, Any]) -> bytes:
+    answer = {"kind": KIND, "apiVersion": version, "metadata": {}, "spec": {}, "status": status}
+    return json.dumps(answer, separators=(",", ":")).encode()
+
+
+def _named(value: object) -> str:
+    kinds = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
+    return kinds.get(type(value), "null")

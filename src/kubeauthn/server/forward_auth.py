@@ -1,0 +1,191 @@
+"""`/auth`: the verdict about a request that a proxy holds back until it has the answer.
+
+nginx `auth_request`, Traefik ForwardAuth, Caddy `forward_auth` and Envoy `ext_authz` all ask with the client's own
+headers. The token in `Authorization` is all that is looked at; headers that name a user are ours to write, and one that
+the client sent is never read.
+
+200  the token is good: headers with the user, every configured name at least once
+401  no token, or one that does not hold: `WWW-Authenticate` says so
+403  the proxy asked for an audience that is not one of the configured ones
+405  a method that no request has that could be let through
+503  the verdict cannot be had now (an issuer's keys are missing): the same token may be good in a moment
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from kubeauthn._core.anonymous import ANONYMOUS_USER, is_anonymous_uri
+from kubeauthn._core.bearer import bearer_of, challenge
+from kubeauthn._core.identity_headers import DEFAULT_NAMES, HeaderNames, identity_headers
+from kubeauthn.errors import UsageError
+from kubeauthn.server import assertion
+from kubeauthn.server.forward_auth_options import add_arguments, check_arguments
+from kubeauthn.server.http_message import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Any
+
+    from kubeauthn._core.authentication.model import Anonymous
+    from kubeauthn._core.authentication.verdict import UserInfo
+    from kubeauthn.server.assertion import AssertionSigner
+    from kubeauthn.server.context import Context
+    from kubeauthn.server.decisions import Decider, Decision
+    from kubeauthn.server.http_message import Handler, Request
+
+__all__ = ["ForwardAuth", "add_arguments", "check_arguments", "routes"]
+
+_log = logging.getLogger("kubeauthn.server")
+
+PATH = "/auth"
+REALM = "kubeauthn"
+HEADER_BYTES = 48 << 10
+"""Of all identity headers together. A proxy would drop or cut what is larger, and then somebody has fewer groups."""
+_NEVER_LET_THROUGH = ("CONNECT", "TRACE")
+_NO_STORE = ("cache-control", "no-store")
+_RETRY_AFTER = ("retry-after", "5")
+
+
+class ForwardAuth:
+    """The handler. `original_uri_header` is where the proxy says what was asked for; "" is: believe none.
+
+    Only with it is the `anonymous` section honoured: else whoever may be let in without a token is not known.
+    """
+
+    def __init__(
+        self,
+        decider: Decider,
+        *,
+        names: HeaderNames = DEFAULT_NAMES,
+        signer: AssertionSigner | None = None,
+        assertion_header: str = assertion.HEADER,
+        anonymous: Callable[[], Anonymous | None] = lambda: None,
+        original_uri_header: str = "",
+        realm: str = REALM,
+    ) -> None:
+        self._decider = decider
+        self._names = names.checked()
+        self._signer = signer
+        self._assertion_header = assertion_header
+        self._anonymous = anonymous
+        self._original_uri_header = original_uri_header.lower()
+        self._realm = realm
+        if assertion_header.lower() in {name.lower() for name in names.single()}:
+            raise UsageError(f"the assertion needs a header of its own, not {assertion_header}")
+
+    def __call__(self, request: Request) -> Response | Awaitable[Response]:
+        if request.method in _NEVER_LET_THROUGH:
+            return Response(405, [_NO_STORE, ("allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")])
+        audience = self._audience(request)
+        if audience is None:
+            return _plain(403, "the audience is not one of those that this server makes assertions for")
+        bearer = bearer_of(request.headers.get_all("authorization"))
+        if bearer.fault:
+            return self._unauthorized("invalid_request", bearer.fault)
+        if not bearer.token:
+            if self._is_anonymous(request):
+                return self._let_in(ANONYMOUS_USER, None, audience)
+            return self._unauthorized()
+        token = bearer.token.reveal()
+        decision = self._decider.decide_now(token)
+        return self._decided_later(token, audience) if decision is None else self._answer(decision, audience)
+
+    async def _decided_later(self, token: str, audience: str) -> Response:
+        return self._answer(await self._decider.decide(token), audience)
+
+    def _answer(self, decision: Decision, audience: str) -> Response:
+        if decision.outcome == "authenticated" and decision.user is not None:
+            return self._let_in(decision.user, decision.expires_at, audience)
+        if decision.outcome == "failed":
+            return _plain(503, decision.public_message, _RETRY_AFTER)
+        return self._unauthorized("invalid_token", decision.public_message)
+
+    def _let_in(self, user: UserInfo, token_ends: float | None, audience: str) -> Response:
+        headers = identity_headers(user, self._names)
+        if self._signer is not None:
+            headers.append((self._assertion_header, self._signer.sign(user, token_ends, audience)))
+        size = sum(len(name) + len(value) + 4 for name, value in headers)
+        if size > HEADER_BYTES:
+            _log.error("forward-auth: the headers of a user have %d bytes, at most %d are sent", size, HEADER_BYTES)
+            return _plain(500, f"the user needs more than {HEADER_BYTES} bytes of headers")
+        # Lower case: HTTP/2 knows no other, and over HTTP/1.1 it makes no difference.
+        return Response(200, [_NO_STORE, *((name.lower(), value) for name, value in headers)])
+
+    def _unauthorized(self, error: str = "", description: str = "") -> Response:
+        return Response(401, [_NO_STORE, ("www-authenticate", challenge(self._realm, error, description))])
+
+    def _is_anonymous(self, request: Request) -> bool:
+        if not self._original_uri_header:
+            return False
+        said = request.headers.get_all(self._original_uri_header)
+        # Said twice, one of them may be the client's.
+        return len(said) == 1 and is_anonymous_uri(self._anonymous(), said[0])
+
+    def _audience(self, request: Request) -> str | None:
+        """What the proxy asks for in `?audience=`, "" if it does not; None if it is none of the configured ones."""
+        if not request.query:
+            return ""
+        try:
+            asked = parse_qs(request.query, keep_blank_values=True, max_num_fields=20).get("audience")
+        except ValueError:
+            return None
+        if asked is None:
+            return ""
+        known = self._signer.audiences if self._signer is not None else ()
+        return asked[0] if len(asked) == 1 and asked[0] in known else None
+
+
+def routes(context: Context) -> Mapping[str, Handler]:
+    """`/auth`, and the keys of the assertion, as the options in `context.options.parts` say."""
+
+    def anonymous() -> Anonymous | None:
+        current = context.runtime.current
+        return None if current is None else current.configuration.anonymous
+
+    return routes_of(context.decider, context.options.parts, anonymous)
+
+
+def routes_of(
+    decider: Decider, parts: Mapping[str, Any], anonymous: Callable[[], Anonymous | None] = lambda: None
+) -> Mapping[str, Handler]:
+    """From the values of the options; what is absent has its default, and without a key nothing is signed."""
+    signer = signer_of(parts)
+    forward_auth = ForwardAuth(
+        decider,
+        names=names_of(parts),
+        signer=signer,
+        anonymous=anonymous,
+        original_uri_header=parts.get("forward_auth_original_uri") or "",
+    )
+    if signer is None:
+        return {PATH: forward_auth}
+    return {PATH: forward_auth, assertion.KEYS_PATH: signer.keys_response}
+
+
+def names_of(parts: Mapping[str, Any]) -> HeaderNames:
+    return HeaderNames.with_prefix(parts.get("forward_auth_header_prefix") or "X-Remote-")
+
+
+def signer_of(parts: Mapping[str, Any]) -> AssertionSigner | None:
+    path, made = parts.get("assertion_key"), parts.get("assertion_made_key")
+    if parts.get("no_assertion"):
+        return None
+    if path:
+        keys: Callable[[], assertion.AssertionKeys] = assertion.KeyFile(path)
+    elif made is not None:
+        keys = assertion.given_keys(made.reveal())
+    else:
+        return None
+    return assertion.AssertionSigner(
+        keys,
+        issuer=parts.get("assertion_issuer") or assertion.ISSUER,
+        audiences=tuple(parts.get("assertion_audience") or ()) or (assertion.AUDIENCE,),
+        seconds=parts.get("assertion_seconds", assertion.SECONDS),
+    )
+
+
+def _plain(status: int, text: str, *headers: tuple[str, str]) -> Response:
+    return Response(status, [_NO_STORE, ("content-type", "text/plain; charset=utf-8"), *headers], text.encode())

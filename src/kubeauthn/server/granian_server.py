@@ -1,0 +1,130 @@
+"""Granian with two things of ours: one listening socket for all workers, and SIGHUP that reloads the configuration.
+
+On Linux Granian gives each worker a listening socket of its own; connections that wait on that of a worker which ends
+are reset. With one socket for all of them nothing is lost when workers are replaced, and a port can be chosen by the
+system.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kubeauthn.errors import EnvironmentFailure, MissingExtra
+from kubeauthn.server import limits
+
+try:
+    from granian.constants import HTTPModes, Interfaces, SSLProtocols
+    from granian.http import HTTP1Settings, HTTP2Settings
+    from granian.log import LogLevels
+    from granian.net import SocketSpec, UnixSocketSpec  # type: ignore[attr-defined]  # named there, not exported
+    from granian.server.mp import MPServer
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] != "granian":
+        raise
+    raise MissingExtra("granian", "serve") from None
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kubeauthn.server.listening import Listening
+
+
+class Server(MPServer):
+    """`serve_application(loader)` returns when SIGTERM or SIGINT came and every request under way is answered."""
+
+    def __init__(
+        self,
+        listening: Listening,
+        *,
+        workers: int,
+        grace_seconds: int,
+        log_config: dict[str, Any],
+        on_hangup: Callable[[], None],
+        on_listening: Callable[[str], None],
+    ) -> None:
+        # Forking a process with threads is not safe, and this one has some.
+        multiprocessing.set_start_method("spawn", force=True)
+        self._listening = listening
+        self._on_hangup = on_hangup
+        self._on_listening = on_listening
+        super().__init__(
+            "kubeauthn.server.worker",
+            address=listening.host,
+            port=listening.port,
+            uds=Path(listening.unix_path) if listening.unix_path else None,
+            interface=Interfaces.RSGI,
+            workers=workers,
+            backpressure=listening.connections,
+            http=HTTPModes.auto,
+            websockets=False,
+            http1_settings=HTTP1Settings(
+                header_read_timeout=limits.HEADER_SECONDS * 1000, max_buffer_size=limits.HEADER_BYTES_1
+            ),
+            http2_settings=HTTP2Settings(
+                keep_alive_interval=limits.PING_SECONDS * 1000,
+                keep_alive_timeout=limits.PING_ANSWER_SECONDS,
+                max_concurrent_streams=limits.STREAMS,
+                max_headers_size=limits.HEADER_BYTES_2,
+            ),
+            log_level=LogLevels.warning,
+            log_dictconfig=log_config,
+            respawn_failed_workers=True,
+            respawn_interval=limits.RESPAWN_SECONDS,
+            workers_kill_timeout=grace_seconds,
+        )
+        self._use_certificates()
+        # A Secret's symlinks lead elsewhere after a change: they are followed anew before workers are replaced.
+        self.on_reload(self._use_certificates)
+
+    def serve_application(self, loader: Callable[..., Any], *arguments: Any) -> None:
+        """`loader(*arguments)` makes the application, in each worker."""
+        self.serve(target_loader=partial(loader, *arguments), wrap_loader=False)
+
+    def replace_workers(self) -> None:
+        """One after the other, each new one first. From any thread."""
+        self.reload_signal = True
+        self.main_loop_interrupt.set()
+
+    def signal_handler_reload(self, *args: Any, **kwargs: Any) -> None:
+        self._on_hangup()
+
+    def _use_certificates(self) -> None:
+        listening = self._listening
+        self.build_ssl_context(
+            Path(listening.certificate) if listening.certificate else None,
+            Path(listening.key) if listening.key else None,
+            None,
+            SSLProtocols.tls12,
+            Path(listening.client_ca) if listening.client_ca else None,
+            [],
+            bool(listening.client_ca),
+        )
+
+    def _init_shared_socket(self) -> None:
+        listening = self._listening
+        try:
+            if listening.unix_path:
+                spec: Any = UnixSocketSpec(listening.unix_path, self.backlog, 0o660)
+            else:
+                spec = SocketSpec(listening.host, listening.port, self.backlog)
+            shared: Any = spec.build()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise EnvironmentFailure(f"cannot listen on {listening.shown()}: {error}") from None
+        self._ssp, self._shd, self._sfd = None, shared, shared.get_fd()
+        self._sso = socket.socket(fileno=self._sfd)
+        self._sso.set_inheritable(True)
+        self._sso.listen(self.backlog)  # from here on connections wait for the first worker
+        self._on_listening(_address(self._sso, listening))
+
+
+def _address(listener: socket.socket, listening: Listening) -> str:
+    if listening.unix_path:
+        return f"unix:{os.path.abspath(listening.unix_path)}"
+    host, port = listener.getsockname()[:2]
+    scheme = "https" if listening.certificate else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -1,0 +1,43 @@
+"""Every limit on what the served endpoints read and wait for, in one place."""
+
+from __future__ import annotations
+
+BODY_BYTES = 1 << 20
+"""Of a request. A TokenReview holds one token, and tokens are far smaller."""
+
+BODY_SECONDS = 10.0
+"""From the first byte of a request to the last of its body."""
+
+HEADER_SECONDS = 10
+"""For the head of a request over HTTP/1.1, and between two requests of one connection."""
+
+HEADER_BYTES_1 = 128 << 10
+"""All of the head of a request over HTTP/1.1 that is kept in memory."""
+
+HEADER_BYTES_2 = 128 << 10
+"""All headers of a request over HTTP/2."""
+
+STREAMS = 250
+"""Requests under way on one HTTP/2 connection: what kube-apiserver itself allows."""
+
+PING_SECONDS = 30
+PING_ANSWER_SECONDS = 15
+"""HTTP/2 connections are asked whether somebody is still there."""
+
+HEALTHY_SECONDS = 60.0
+"""How long the issuers of a new configuration may take to answer, before it is given up."""
+
+LOOK_SECONDS = 0.25
+"""Between two looks whether the configuration or the certificate changed."""
+
+REREAD_SECONDS = 60.0
+"""The configuration is read this often whether it seems changed or not."""
+
+COLLECT_SECONDS = 2.0
+"""How long `/metrics` waits for the numbers of the other workers."""
+
+MESSAGE_BYTES = 16 << 20
+"""Of a message between supervisor and worker: a configuration is the largest, and JSON may double it."""
+
+RESPAWN_SECONDS = 1.5
+"""A new worker has this long before the one that it replaces is told to end; until it is there, connections wait."""

@@ -1,0 +1,182 @@
+"""One reload for all workers, in two phases.
+
+1. The supervisor reads the file and checks it. Equal content does nothing; a fault, or another `anonymous`, changes
+   nothing and is told.
+2. Every worker prepares it: compiles it, and waits until each of its issuers has keys (at most a minute). One that
+   cannot do so ends the attempt for all of them.
+3. Only when all are prepared are they told to change, which is one assignment in each. The change is announced (log,
+   metrics) after the last one has said that it is done: from then on nobody gets an old answer.
+
+Between the first worker's change and the last one's lies as long as a message takes: answers of that moment may be of
+either configuration, as they may be with one worker for a request that is under way. A worker that starts meanwhile
+waits until the reload is over. One that vanishes does not count, and its successor gets what is in force.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from kubeauthn._core.authentication.decode import TEXT_BYTES
+from kubeauthn._core.authentication.load import load_configuration
+from kubeauthn._io.files import read_bounded
+from kubeauthn.errors import AuthenticationConfigError, EnvironmentFailure, KubeauthnError
+from kubeauthn.server import limits
+from kubeauthn.server.measured import AUTHENTICATION, server_id_hash
+from kubeauthn.server.watched_files import WatchedFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kubeauthn._core.authentication.model import AuthenticationConfiguration
+    from kubeauthn.server.channel import Channel
+    from kubeauthn.server.metrics import Registry
+
+_log = logging.getLogger("kubeauthn.server")
+
+
+class Member:
+    """A worker, as the supervisor knows it."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.answers: dict[int, asyncio.Future[str]] = {}
+        self.numbers: list[Any] = []
+        self.collected: dict[int, asyncio.Future[None]] = {}
+
+    def expect(self, number: int) -> asyncio.Future[str]:
+        """Its answer to the next order about that generation: "" or why not."""
+        self.answers[number] = asyncio.get_running_loop().create_future()
+        return self.answers[number]
+
+    def gone(self) -> None:
+        """Nobody waits for it any more."""
+        for answer in self.answers.values():
+            if not answer.done():
+                answer.set_result("")
+        for collected in self.collected.values():
+            if not collected.done():
+                collected.set_result(None)
+
+
+class Reloads:
+    """`text` and `number` are of the configuration in force."""
+
+    def __init__(self, path: str, content: bytes, members: set[Member], metrics: Registry) -> None:
+        self.path = path
+        self.configuration = read_checked(content, path)
+        _tell_without_effect(self.configuration)
+        self.text = content.decode("utf-8-sig")
+        self.number = 1
+        self.lock = asyncio.Lock()
+        self.files = WatchedFiles([path])
+        self._members = members
+        self._server = server_id_hash()
+        self._count = metrics.counter(
+            f"{AUTHENTICATION}_config_controller_automatic_reloads_total",
+            "Total number of automatic reloads of authentication configuration split by status.",
+            ("status", "apiserver_id_hash"),
+        )
+        self._last = metrics.gauge(
+            f"{AUTHENTICATION}_config_controller_automatic_reload_last_timestamp_seconds",
+            "Timestamp of the last automatic reload of authentication configuration split by status.",
+            ("status", "apiserver_id_hash"),
+        )
+        for status in ("success", "failure"):
+            self._count.cell(status, self._server)
+
+    async def watch(self) -> None:
+        """On change and every minute, until cancelled."""
+        read_at = time.monotonic()
+        while True:
+            await asyncio.sleep(limits.LOOK_SECONDS)
+            if self.files.changed() or time.monotonic() - read_at >= limits.REREAD_SECONDS:
+                read_at = time.monotonic()
+                await self.reload()
+
+    async def reload(self) -> bool:
+        """True if another configuration is in force now. Never raises: what went wrong is told in the log."""
+        fields: dict[str, Any]
+        async with self.lock:
+            try:
+                changed = await self._reload_locked()
+            except KubeauthnError as error:
+                self._tell("failure")
+                fields = {"file": self.path, "reason": str(error), "in_force": self.configuration.source}
+                _log.error("the configuration was not reloaded", extra={"fields": fields})
+                return False
+            if changed:
+                self._tell("success")
+                fields = {"file": self.path, "hash": self.configuration.source, "workers": len(self._members)}
+                _log.info("configuration reloaded", extra={"fields": fields})
+            return changed
+
+    async def _reload_locked(self) -> bool:
+        content = read_bounded(self.path, TEXT_BYTES)
+        if content == self.text.encode() or content.removeprefix(b"\xef\xbb\xbf") == self.text.encode():
+            return False
+        configuration = read_checked(content, self.path)
+        if configuration.anonymous != self.configuration.anonymous:
+            raise EnvironmentFailure("anonymous may not change while the server runs: start it again for that")
+        number, text = self.number + 1, content.decode("utf-8-sig")
+        self.number = number  # a number that failed is not used again
+        members = set(self._members)
+        prepared = False
+        try:
+            prepared = await self._all(members, "prepare", number, text=text)
+        finally:
+            for member in members & self._members if not prepared else ():
+                member.channel.send(op="abort", number=number)
+        if not prepared:
+            return False  # the file changed again meanwhile, and is read again in a moment
+        await self._all(members, "commit", number)
+        self.configuration, self.text = configuration, text
+        _tell_without_effect(configuration)
+        return True
+
+    async def _all(self, members: Iterable[Member], order: str, number: int, **content: str) -> bool:
+        """False if there is a newer file before all have prepared. Raises EnvironmentFailure with their reasons."""
+        waiting = []
+        for member in members:
+            waiting.append(member.expect(number))
+            member.channel.send(op=order, number=number, **content)
+        pending = set(waiting)
+        ends = time.monotonic() + limits.HEALTHY_SECONDS + 5
+        while pending:
+            _, pending = await asyncio.wait(pending, timeout=limits.LOOK_SECONDS)
+            refusals = {answer.result() for answer in waiting if answer.done()} - {""}
+            if refusals:
+                raise EnvironmentFailure("; ".join(sorted(refusals)))
+            if pending and order == "prepare" and self.files.moved_on():
+                return False
+            if pending and time.monotonic() > ends:
+                raise EnvironmentFailure(f"a worker did not {order} in time")
+        return True
+
+    def _tell(self, status: str) -> None:
+        self._count.cell(status, self._server).value += 1
+        self._last.cell(status, self._server).value = time.time()
+
+
+def _tell_without_effect(configuration: AuthenticationConfiguration) -> None:
+    for index, entry in enumerate(configuration.jwt):
+        if entry.issuer.egress_selector_type:
+            _log.warning("jwt[%d].issuer.egressSelectorType has no effect outside kube-apiserver", index)
+
+
+def read_checked(content: bytes, path: str) -> AuthenticationConfiguration:
+    """Raises EnvironmentFailure with the first fault and its place, and how many more there are."""
+    try:
+        return load_configuration(content)
+    except AuthenticationConfigError as error:
+        first = error.errors[0]
+        more = f", and {len(error.errors) - 1} more" if len(error.errors) > 1 else ""
+        place = f":{first.line}:{first.column}" if first.line else ""
+        text = first.text
+        if text.startswith("Object '"):
+            text = text.partition(" in '")[0]  # the rest is the whole file, and what it is nobody knows
+        raise EnvironmentFailure(
+            f"{path}{place}: {text}{more}", hint=f"kubeauthn check {path} says all of it"
+        ) from None

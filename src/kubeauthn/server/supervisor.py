@@ -1,0 +1,162 @@
+"""The one process that all workers belong to: admits them, reloads them in step, adds up their numbers.
+
+It runs in a thread of the process that Granian watches its workers from, with an event loop of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import socket
+import ssl
+import threading
+from typing import TYPE_CHECKING, Any
+
+from kubeauthn.errors import EnvironmentFailure
+from kubeauthn.server import limits
+from kubeauthn.server.channel import Channel, admitted
+from kubeauthn.server.metrics import Registry
+from kubeauthn.server.reload import Member, Reloads
+from kubeauthn.server.watched_files import WatchedFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_log = logging.getLogger("kubeauthn.server")
+
+
+class Supervisor:
+    """`certificates` are certificate, key and client CA; when they change, `respawn` is called."""
+
+    def __init__(
+        self, path: str, content: bytes, certificates: Sequence[str] = (), respawn: Callable[[], None] | None = None
+    ) -> None:
+        # A message each, whole or not at all; and nobody but our own workers holds the other end.
+        self._doorbell, self.doorbell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._doorbell.setblocking(False)
+        self._certificates = tuple(certificates)
+        self._respawn = respawn
+        self._metrics = Registry()
+        self._gone = Registry()
+        self._members: set[Member] = set()
+        self._ids = itertools.count(1)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._reloads = Reloads(path, content, self._members, self._metrics)
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="supervisor", daemon=True).start()
+
+    def reload_soon(self) -> None:
+        """From any thread, and from a signal handler."""
+        self._loop.call_soon_threadsafe(lambda: self._begin(self._reloads.reload()))
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.add_reader(self._doorbell, self._admit)
+        self._begin(self._reloads.watch())
+        if self._certificates and self._respawn is not None:
+            self._begin(self._watch_certificates(self._respawn))
+        self._loop.run_forever()
+
+    def _begin(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Workers
+
+    def _admit(self) -> None:
+        connection = admitted(self._doorbell)
+        if connection is not None:
+            self._begin(self._attend(connection))
+
+    async def _attend(self, connection: socket.socket) -> None:
+        member = Member(await Channel.over(connection))
+        async with self._reloads.lock:
+            member.channel.send(op="configure", number=self._reloads.number, text=self._reloads.text)
+            try:
+                await member.channel.receive()
+            except (ConnectionError, ValueError):
+                return  # Granian tells that it ended, and starts another
+            self._members.add(member)
+        try:
+            async for message in member.channel.messages():
+                self._hear(member, message)
+        finally:
+            self._members.discard(member)
+            self._gone.add(member.numbers, gone=True)
+            member.gone()
+            member.channel.close()
+
+    def _hear(self, member: Member, message: Mapping[str, Any]) -> None:
+        kind = message["op"]
+        if kind == "done":
+            answer = member.answers.pop(message["number"], None)
+            if answer is not None and not answer.done():
+                answer.set_result(message["why"])
+        elif kind == "numbers":
+            member.numbers = message["numbers"]
+            collected = member.collected.pop(message["asked"], None)
+            if collected is not None and not collected.done():
+                collected.set_result(None)
+        elif kind == "page":
+            self._begin(self._page(member, message["asked"]))
+
+    # Numbers
+
+    async def _page(self, member: Member, asked: int) -> None:
+        number, waits = next(self._ids), []
+        for each in list(self._members):
+            each.collected[number] = self._loop.create_future()
+            waits.append(each.collected[number])
+            each.channel.send(op="collect", asked=number)
+        if waits:
+            # One that does not answer in time is shown as it was a second ago.
+            await asyncio.wait(waits, timeout=limits.COLLECT_SECONDS)
+        total = Registry()
+        for snapshot in (self._metrics.snapshot(), self._gone.snapshot()):
+            total.add(snapshot)
+        for each in list(self._members):
+            each.collected.pop(number, None)
+            total.add(each.numbers)
+        workers = total.gauge("kubeauthn_workers", "Worker processes that answer.")
+        workers.cell().value = len(self._members)
+        member.channel.send(op="page", asked=asked, text=total.text())
+
+    # Certificates
+
+    async def _watch_certificates(self, respawn: Callable[[], None]) -> None:
+        files = WatchedFiles(self._certificates)
+        while True:
+            await asyncio.sleep(limits.LOOK_SECONDS)
+            if files.changed():
+                try:
+                    check_certificate(*self._certificates)
+                except EnvironmentFailure as error:
+                    reason = {"reason": str(error)}
+                    _log.error("the new certificate is not used", extra={"fields": reason})
+                    continue
+                _log.info("the certificate changed: workers are replaced, one after the other")
+                respawn()
+
+
+def check_certificate(certificate: str, key: str, client_ca: str = "") -> None:
+    """Raises EnvironmentFailure if they cannot be read or do not fit together."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        raise EnvironmentFailure(f"certificate {certificate} and key {key}: {_why(error)}") from None
+    try:
+        if client_ca:
+            context.load_verify_locations(client_ca)
+    except (OSError, ValueError) as error:
+        raise EnvironmentFailure(f"client CA {client_ca}: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or "cannot be used").replace("_", " ").lower()
+    return (getattr(error, "strerror", None) or "cannot be used").lower()

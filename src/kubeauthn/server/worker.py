@@ -1,0 +1,177 @@
+"""One worker process: its application, and its end of the channel to the supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import logging
+import os
+import signal
+import socket
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kubeauthn.errors import KubeauthnError
+from kubeauthn.server import debug_explain, health, limits, log_lines, token_review
+from kubeauthn.server.application import Application, wrong_method
+from kubeauthn.server.channel import Channel, announce
+from kubeauthn.server.context import Context, ServeOptions
+from kubeauthn.server.http_message import Response
+from kubeauthn.server.key_store import KeyStore
+from kubeauthn.server.measured import MeasuredDecider, StateGauges
+from kubeauthn.server.metrics import Registry
+from kubeauthn.server.parts import PARTS
+from kubeauthn.server.runtime import Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kubeauthn.server.decisions import Decider
+    from kubeauthn.server.http_message import Handler, Request
+
+_log = logging.getLogger("kubeauthn.server")
+
+_PROMETHEUS = ("content-type", "text/plain; version=0.0.4; charset=utf-8")
+_REPORT_SECONDS = 1.0
+
+
+def load(options: ServeOptions, doorbell: socket.socket) -> Application:
+    """What Granian calls in a new worker process."""
+    log_lines.configure(options.log_format)
+    return Worker(options, announce(doorbell)).application
+
+
+class Worker:
+    def __init__(self, options: ServeOptions, connection: socket.socket) -> None:
+        self._connection = connection
+        self._channel: Channel | None = None
+        self._metrics = Registry()
+        store = KeyStore(options.keep_keys, options.keep_keys_seconds) if options.keep_keys else None
+        self._runtime = Runtime(store)
+        self._gauges = StateGauges(self._metrics, self._runtime)
+        self._asked: dict[int, asyncio.Future[str]] = {}
+        self._ids = itertools.count(1)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._preparing: asyncio.Task[None] | None = None
+        context = self._context(options)
+        routes: dict[str, Handler] = {"/metrics": self._metrics_page}
+        for module in (token_review, health, debug_explain):
+            routes |= module.routes(context)
+        for name in PARTS:
+            contribution = getattr(import_module(name), "routes", None)
+            routes |= contribution(context) if contribution else {}
+        self.application = Application(routes, self._metrics, start=self._start, stop=self._stop)
+
+    def _context(self, options: ServeOptions) -> Context:
+        """Extensions stand around the switch, so that they and what they hold survive a reload."""
+        decider: Decider = self._runtime.switch
+        inner = Context(decider, options, self._metrics, self._runtime)
+        for name in PARTS:
+            wrap = getattr(import_module(name), "wrap", None)
+            decider = wrap(decider, inner) if wrap else decider
+        return Context(MeasuredDecider(decider, self._metrics), options, self._metrics, self._runtime)
+
+    # Life
+
+    def _start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Before the first connection is taken: the supervisor says which configuration is in force."""
+        loop.run_until_complete(self._join())
+        # What is there now stays; looking through it again and again would cost each request a little.
+        gc.collect()
+        gc.freeze()
+        self._tasks = [loop.create_task(self._listen()), loop.create_task(self._report())]
+
+    async def _join(self) -> None:
+        self._channel = await Channel.over(self._connection)
+        message = await self._channel.receive()
+        await self._runtime.prepare(message["number"], message["text"], patient=False)
+        self._runtime.commit(message["number"])
+        self._channel.send(op="joined", number=message["number"], pid=os.getpid())
+
+    def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.run_until_complete(self._leave())
+
+    async def _leave(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._runtime.stop()
+        if self._channel is not None:
+            self._send_numbers()
+            self._channel.close()
+
+    async def _report(self) -> None:
+        """What was counted is told now and then, so that little is lost with a worker that dies."""
+        while True:
+            await asyncio.sleep(_REPORT_SECONDS)
+            self._send_numbers()
+
+    def _send_numbers(self, asked: int = 0) -> None:
+        if self._channel is not None:
+            self._gauges.update()
+            self._channel.send(op="numbers", asked=asked, numbers=self._metrics.snapshot())
+
+    # Orders
+
+    async def _listen(self) -> None:
+        assert self._channel is not None  # noqa: S101  joined before
+        async for message in self._channel.messages():
+            self._obey(message)
+        # Without a supervisor nobody reloads, and nobody ends this process.
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _obey(self, message: Mapping[str, Any]) -> None:
+        order = message["op"]
+        if order == "prepare":
+            if self._preparing is not None:
+                self._preparing.cancel()
+            self._preparing = asyncio.get_running_loop().create_task(self._prepare(message))
+        elif order == "commit":
+            self._answer(message["number"], self._committed(message["number"]))
+        elif order == "abort":
+            if self._preparing is not None:
+                self._preparing.cancel()
+            self._runtime.abort()
+        elif order == "collect":
+            self._send_numbers(message["asked"])
+        elif order == "page":
+            waiting = self._asked.pop(message["asked"], None)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(message["text"])
+
+    async def _prepare(self, message: Mapping[str, Any]) -> None:
+        why = ""
+        try:
+            await self._runtime.prepare(message["number"], message["text"], patient=True)
+        except KubeauthnError as error:
+            why = str(error)
+        except Exception as error:
+            why = f"unexpected {type(error).__name__}"
+        self._answer(message["number"], why)
+
+    def _committed(self, number: int) -> str:
+        try:
+            self._runtime.commit(number)
+        except KubeauthnError as error:
+            return str(error)
+        return ""
+
+    def _answer(self, number: int, why: str) -> None:
+        if self._channel is not None:
+            self._channel.send(op="done", number=number, why=why)
+
+    # /metrics
+
+    async def _metrics_page(self, request: Request) -> Response:
+        """Of all workers: the supervisor adds them up."""
+        if request.method not in ("GET", "HEAD"):
+            return wrong_method("GET", "HEAD")
+        asked = next(self._ids)
+        waiting = self._asked[asked] = asyncio.get_running_loop().create_future()
+        assert self._channel is not None  # noqa: S101  joined before the first request
+        self._channel.send(op="page", asked=asked)
+        try:
+            text = await asyncio.wait_for(waiting, 2 * limits.COLLECT_SECONDS)
+        finally:
+            self._asked.pop(asked, None)
+        return Response(200, [_PROMETHEUS], text.encode())
