@@ -113,9 +113,25 @@ compat-check: setup
 	$(PY) -m tests.compat --check
 endif
 
+.PHONY: e2e fuzz-oracle oracle-recorded docs
+e2e: setup ## the real kube-apiserver and kubectl, built from their modules (needs Go and etcd)
+	$(PY) -m tests.e2e
+
+fuzz-oracle: setup ## compares generated cases with Kubernetes' own code (MINUTES=10; needs Go)
+	$(PY) -m tests.peers.build oracle-1.37
+	$(PY) -m tests.oracle --minutes $(or $(MINUTES),10)
+
+oracle-recorded: setup ## replays the recorded cases through Kubernetes' own code (needs Go)
+	$(PY) -m tests.peers.build oracle-1.37
+	$(PY) -m tests.oracle --recorded
+
+docs: setup ## the documentation site, in site/
+	$(PY) -m mkdocs build --strict --quiet
+	@echo "docs: site/index.html"
+
 system-packages: ## the Debian packages that some tests use (as root or with sudo)
 	@scripts/system-packages
 
 clean: ## removes the environments and everything that was built
-	rm -rf .venv .venv-newest dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .venv-newest dist build site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 	find src tests scripts bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,68 @@
+"""Builds what is missing, runs the tests against the real programs, and prints `N passed, M failed` last.
+
+    python -m tests.e2e [pytest arguments]
+
+Without Go, or without etcd, it says so and leaves everything out; with CI=true that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.peers import build
+from tests.peers.programs import CACHE_VARIABLE, cache_directory
+
+HERE = Path(__file__).parent
+NEEDED = ("kubectl", "kube-apiserver", "execprobe")
+
+
+class Count:
+    """Counts what pytest reports: a test that fails while it is set up or put away has failed."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self.failed: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
+        elif report.when == "call" and report.passed:
+            self.passed += 1
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
+
+
+def main(arguments: list[str]) -> int:
+    if shutil.which("etcd") is None:
+        return left_out("there is no etcd here (Debian: etcd-server)")
+    status = build.main(list(NEEDED))
+    if status == build.NO_GO:
+        return left_out("there is no Go here to build kube-apiserver with")
+    if status:
+        return status
+    # the tests have a home of their own, and the cache is in the real one
+    os.environ[CACHE_VARIABLE] = str(cache_directory())
+    # ended from outside, pytest still puts everything away, and no API server stays behind
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    count = Count()
+    result = pytest.main([str(HERE), "-q", "--timeout=180", *arguments], plugins=[count])
+    build.say(f"{count.passed} passed, {len(count.failed)} failed")
+    return int(result)
+
+
+def left_out(reason: str) -> int:
+    build.say(f"e2e: left out, {reason}")
+    build.say("0 passed, 0 failed")
+    return 1 if os.environ.get("CI") else 0  # a machine for tests has everything
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

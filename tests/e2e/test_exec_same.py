@@ -1,0 +1,162 @@
+"""The same kubeconfig and the same plugin, run by client-go and by us: what each side sees is compared.
+
+Errors are compared by what client-go says after its own wrapping (`Get "URL": getting credentials: …`). Where we
+differ on purpose, the case says how.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubeauthn.client import connect
+from kubeauthn.client.exec_source import forget_shared_sources
+from kubeauthn.errors import KubeauthnError
+from kubeauthn.testing import ApiServer, CertificateAuthority, ScriptedPlugin
+from tests.peers import find
+
+LIST = "/api/v1/namespaces"
+CREDENTIAL = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential"'
+MARK = "getting credentials: "
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one side did: outcomes of the requests, runs of the plugin, what the plugin and the server saw."""
+
+    outcomes: list[str]
+    runs: int
+    arguments: list[str]
+    exec_info: Any
+    own_variable: str | None
+    requests: list[tuple[str, str | None, int | None]]
+
+
+def run_theirs(kubeconfig: Path, paths: list[str]) -> list[str]:
+    program = find("execprobe")
+    assert program is not None
+    done = subprocess.run(
+        [program, kubeconfig, *paths], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=True
+    )
+    outcomes = []
+    for line in done.stdout.splitlines():
+        answer = json.loads(line)
+        error = str(answer.get("error", ""))
+        outcomes.append(str(answer["status"]) if "status" in answer else error.rpartition(MARK)[2])
+    return outcomes
+
+
+def run_ours(kubeconfig: Path, paths: list[str]) -> list[str]:
+    forget_shared_sources()
+    outcomes: list[str] = []
+    try:
+        with connect(kubeconfig=str(kubeconfig), retry_unauthorized=False) as api:
+            for path in paths:
+                try:
+                    outcomes.append(str(api.get(path).status_code))
+                except KubeauthnError as error:
+                    outcomes.append(str(error))
+    except KubeauthnError as error:
+        outcomes.append(str(error))
+    return outcomes
+
+
+class Scene:
+    """A server and a plugin, fresh for each side."""
+
+    def __init__(self, directory: Path, ca: CertificateAuthority) -> None:
+        self.directory = directory
+        self.ca = ca
+
+    def play(self, side: Any, order: Any, requests: int = 1, **entry: Any) -> Seen:
+        name = side.__name__
+        folder = self.directory / name
+        folder.mkdir()
+        plugin = ScriptedPlugin(folder / "plugin")
+        with ApiServer(tokens={"good": "jane"}) as server:
+            order(plugin)
+            file = folder / "config"
+            server.write_kubeconfig(file, {"exec": {**plugin.exec_entry(), **entry}})
+            outcomes = side(file, [LIST] * requests)
+            seen = [(request.path, request.token, request.certificate_serial) for request in server.requests]
+            url = server.url
+        ran = plugin.runs > 0
+        info = plugin.exec_info() if ran else None
+        if info and "cluster" in info["spec"]:
+            info["spec"]["cluster"]["server"] = info["spec"]["cluster"]["server"].replace(url, "URL")
+            info["spec"]["cluster"].pop("certificate-authority-data", None)  # each server has its own
+            if info["spec"]["cluster"].get("config", ...) is None:
+                del info["spec"]["cluster"]["config"]  # client-go writes null where there is none, we leave it out
+        texts = [text.replace(str(folder), "FOLDER") for text in outcomes]
+        variables = plugin.environment() if ran else {}
+        return Seen(texts, plugin.runs, plugin.arguments() if ran else [], info, variables.get("REALM"), seen)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path, CertificateAuthority())
+
+
+REPLIES: dict[str, Any] = {
+    "token": lambda plugin: plugin.reply(token="good"),
+    "token that is refused": lambda plugin: plugin.reply(token="bad"),
+    "no status": lambda plugin: plugin.raw(CREDENTIAL + "}"),
+    "empty status": lambda plugin: plugin.raw(CREDENTIAL + ',"status":{}}'),
+    "only a certificate": lambda plugin: plugin.raw(CREDENTIAL + ',"status":{"clientCertificateData":"x"}}'),
+    "only a key": lambda plugin: plugin.raw(CREDENTIAL + ',"status":{"token":"good","clientKeyData":"x"}}'),
+    "another version": lambda plugin: plugin.reply(token="good", api_version="client.authentication.k8s.io/v1beta1"),
+    "exit code": lambda plugin: plugin.fail(3),
+}
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+def test_a_reply_is_taken_alike(scene: Scene, reply: str):
+    theirs = scene.play(run_theirs, REPLIES[reply])
+    ours = scene.play(run_ours, REPLIES[reply])
+    assert ours == theirs
+
+
+ENTRIES: dict[str, dict[str, Any]] = {
+    "arguments": {"args": ["get-token", "--realm", "a b", ""]},
+    "no arguments": {"args": None},
+    "variables": {"env": [{"name": "REALM", "value": "prod"}]},
+    "an empty variable": {"env": [{"name": "REALM", "value": ""}]},
+    "cluster information": {"provideClusterInfo": True},
+    "if available": {"interactiveMode": "IfAvailable"},
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_the_plugin_is_started_alike(scene: Scene, entry: str):
+    theirs = scene.play(run_theirs, REPLIES["token"], **ENTRIES[entry])
+    ours = scene.play(run_ours, REPLIES["token"], **ENTRIES[entry])
+    assert ours == theirs
+
+
+def test_the_plugin_runs_once_for_many_requests(scene: Scene):
+    theirs = scene.play(run_theirs, REPLIES["token"], requests=4)
+    ours = scene.play(run_ours, REPLIES["token"], requests=4)
+    assert theirs.runs == 1
+    assert ours == theirs
+
+
+def test_always_without_a_terminal_is_refused_alike(scene: Scene):
+    theirs = scene.play(run_theirs, REPLIES["token"], interactiveMode="Always")
+    ours = scene.play(run_ours, REPLIES["token"], interactiveMode="Always")
+    assert ours == theirs
+
+
+def test_a_missing_program_is_named_alike(scene: Scene):
+    missing = {"command": "no-such-program-anywhere", "installHint": "install it"}
+    theirs = scene.play(run_theirs, REPLIES["token"], **missing)
+    ours = scene.play(run_ours, REPLIES["token"], **missing)
+    assert theirs.outcomes[0].startswith("exec: executable no-such-program-anywhere not found")
+    assert ours.outcomes[0].startswith("exec: executable no-such-program-anywhere not found")
+    assert os.linesep not in ours.outcomes[0]
+    assert ours.requests == theirs.requests == []
