@@ -25,17 +25,29 @@ COMMANDS = {
     "credential": ("credential", "what the credential plugin returned, redacted unless you ask"),
     "doctor": ("doctor", "the client side explained: files, context, user, plugin, policy, proxy, expiry"),
     "plugin check": ("plugin_check", "runs a credential plugin as a client would, and reports"),
+    "signer doctor": ("signer_doctor", "modules, tokens, keys, certificates, a test signature, the kubeconfig entry"),
+    "signer agent": ("signer_agent", "keeps a token open and its PIN for some minutes"),
+    "signer request-certificate": ("signer_request", "a certificate for a token's key, from the Kubernetes CSR API"),
     "check": ("check", "validates AuthenticationConfiguration files: every fault with its place, and hints"),
     "explain": ("explain", "what becomes of a token, step by step, and why"),
     "test": ("suite", "runs a file of cases against a configuration, like unit tests"),
     "migrate": ("migrate", "the kube-apiserver --oidc-* flags, turned into a configuration file"),
     "schema": ("schema", "the JSON Schema of the configuration file, for editors"),
     "cel": ("cel", "one CEL expression tried on claims: value, type and cost, or every fault"),
+    "serve": ("serve", "the webhook, forward-auth, health and metrics server"),
+    "revoke": ("revoke", "revokes a token, a subject's tokens or an issuer's, for serve"),
+    "kubectl": ("kubectl", "kubectl through the bridge, so that external signers and proxy plugins work in it"),
+    "bridge run": ("bridge_run", "the same for any program that reads a kubeconfig: helm, k9s"),
+    "bridge kubeconfig": ("bridge_kubeconfig", "a kubeconfig that starts the bridge by itself, for plain tools"),
+    "bridge list": ("bridge_list", "the bridges of this user, and which of them run"),
+    "bridge stop": ("bridge_stop", "ends a bridge, or all"),
+    "playground": ("playground", "a local page to try a configuration on a token"),
     "demo": ("demo", "the whole thing end to end on this machine"),
+    "completion": ("completion", "a script that completes commands, options and values in bash, zsh or fish"),
 }
 """Name, module and one line each: the list can be shown without loading any of them."""
 
-FOLLOWED_BY = {"plugin check": " -- COMMAND"}
+FOLLOWED_BY = {"plugin check": " -- COMMAND", "bridge run": " -- COMMAND"}
 """What a command cannot do without, for those of two words."""
 
 EXIT_CODES = """\
