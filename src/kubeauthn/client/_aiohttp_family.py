@@ -33,6 +33,7 @@ except ImportError:  # not there, or older than client middlewares
 
 _PROXY_SCHEMES: Final = ("http", "https")
 _NO_HEADERS: Final = CIMultiDictProxy[str](CIMultiDict())
+_TLS_FIELD: Final = ConnectionKey._fields.index("ssl")
 _PLAIN_SCHEMES: Final = {"wss": "https", "ws": "http"}
 
 
@@ -105,7 +106,9 @@ class PreparedRequest(ClientRequest):
 
     @property
     def connection_key(self) -> ConnectionKey:
-        return super().connection_key._replace(ssl=self.ssl)
+        key = super().connection_key
+        # What `_replace(ssl=…)` does, in less than half its time: each request asks.
+        return tuple.__new__(ConnectionKey, (*key[:_TLS_FIELD], self.ssl, *key[_TLS_FIELD + 1 :]))
 
     async def send(self, conn: Connection) -> ClientResponse:
         if self.connections is not None:
