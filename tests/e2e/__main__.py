@@ -19,7 +19,7 @@ from tests.peers import build
 from tests.peers.programs import CACHE_VARIABLE, cache_directory
 
 HERE = Path(__file__).parent
-NEEDED = ("kubectl", "kube-apiserver", "execprobe")
+NEEDED = ("kubectl", "kube-apiserver", "execprobe", "helm", "dex")
 
 
 class Count:

@@ -94,7 +94,9 @@ def _go_build(program: Program, target: Path, jobs: int, started: float) -> str:
 def _version_flags(program: Program) -> str:
     """A released module does not know its own version: the release's build sets it, and so do we."""
     lines = (program.directory / program.modfile).read_text(encoding="utf-8").splitlines()
-    release = next(line.split()[1] for line in lines if line.strip().startswith("k8s.io/kubernetes v"))
+    release = next((line.split()[1] for line in lines if line.strip().startswith("k8s.io/kubernetes v")), "")
+    if not release:
+        return ""
     major, minor, _ = release.removeprefix("v").split(".", 2)
     values = {"gitVersion": release, "gitMajor": major, "gitMinor": minor}
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")

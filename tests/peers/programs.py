@@ -56,6 +56,8 @@ _LIST = (
     Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
     Program("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
     Program("execprobe", "execprobe"),
+    Program("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
+    Program("dex", "dex"),
     Program("oracle-1.36", "oracle", modfile="minors/1.36.mod"),
     Program("oracle-1.35", "oracle", modfile="minors/1.35.mod"),
 )
