@@ -113,7 +113,7 @@ compat-check: setup
 	$(PY) -m tests.compat --check
 endif
 
-.PHONY: e2e fuzz-oracle oracle-recorded docs
+.PHONY: e2e fuzz-oracle oracle-recorded docs screenshots
 e2e: setup ## the real kube-apiserver and kubectl, built from their modules (needs Go and etcd)
 	$(PY) -m tests.e2e
 
@@ -124,6 +124,9 @@ fuzz-oracle: setup ## compares generated cases with Kubernetes' own code (MINUTE
 oracle-recorded: setup ## replays the recorded cases through Kubernetes' own code (needs Go)
 	$(PY) -m tests.peers.build oracle-1.37
 	$(PY) -m tests.oracle --recorded
+
+screenshots: setup ## the pictures in docs/images, taken in Chromium
+	$(PY) scripts/screenshots
 
 docs: setup ## the documentation site, in site/
 	$(PY) -m mkdocs build --strict --quiet

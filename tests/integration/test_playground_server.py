@@ -93,7 +93,7 @@ def test_its_documents_come_with_headers_that_lock_the_page_in(server: Playgroun
 @pytest.mark.parametrize(
     "path",
     [
-        "/nothing", "/judge", "/index.html", "/../main.py", "/%2e%2e/main.py", "/examples/seed.yaml",
+        "/nothing", "/judge", "/index.html", "/../main.py", "/%2e%2e/main.py", "/examples/kep.yaml",
         "/playground_page/app.js", "/app.js/", "/app.js%00", "/..%2f..%2fetc%2fpasswd", "/etc/passwd", "/setting",
     ],
 )  # fmt: skip

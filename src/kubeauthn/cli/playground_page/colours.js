@@ -1,0 +1,51 @@
+// Colours for YAML and JSON: good enough to read by, and never wrong about the text itself.
+
+import { element } from "./dom.js";
+
+const span = (kind, text) => (kind ? element("span", { class: `t-${kind}` }, text) : text);
+
+function valueKind(text) {
+  const trimmed = text.trim();
+  if (/^["']/.test(trimmed)) return "text";
+  if (/^(true|false|null|-?\d+(\.\d+)?([eE][+-]?\d+)?)$/.test(trimmed)) return "number";
+  return "";
+}
+
+// A comment begins with a # at the start or after a space, outside quotes.
+function commentAt(text) {
+  let quote = "";
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at];
+    if (quote) {
+      if (character === quote) quote = "";
+    } else if (character === '"' || character === "'") quote = character;
+    else if (character === "#" && (at === 0 || /\s/.test(text[at - 1]))) return at;
+  }
+  return text.length;
+}
+
+export function yamlLine(text) {
+  const end = commentAt(text);
+  const body = text.slice(0, end);
+  const parts = [];
+  const key = /^(\s*(?:- )*)("[^"]*"|[^\s:#"'[{][^:#]*)(:)(?=\s|$)/.exec(body);
+  if (key) {
+    parts.push(key[1], span("key", key[2]), key[3], span(valueKind(body.slice(key[0].length)), body.slice(key[0].length)));
+  } else parts.push(span(valueKind(body.replace(/^\s*- /, "")), body));
+  if (end < text.length) parts.push(span("comment", text.slice(end)));
+  return parts;
+}
+
+export function jsonLine(text) {
+  const parts = [];
+  const pattern = /("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*|\btrue\b|\bfalse\b|\bnull\b)/g;
+  let last = 0;
+  for (const found of text.matchAll(pattern)) {
+    parts.push(text.slice(last, found.index));
+    if (found[1]) parts.push(span(found[2] ? "key" : "text", found[1]), found[2] ?? "");
+    else parts.push(span("number", found[3]));
+    last = found.index + found[0].length;
+  }
+  parts.push(text.slice(last));
+  return parts;
+}

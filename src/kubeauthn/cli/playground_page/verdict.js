@@ -1,0 +1,103 @@
+// The answer, shown: what was given, each fault, each step, the user.
+
+import { byId, element } from "./dom.js";
+
+const MARKS = { ok: "✓", refused: "✗", skipped: "–" };
+const json = (value) => JSON.stringify(value);
+const code = (text) => element("code", {}, text);
+
+export function typed(value) {
+  const [[kind, content]] = Object.entries(value);
+  if (kind === "list") return `[${content.map(typed).join(", ")}]`;
+  if (kind === "map") return `{${content.map(([key, entry]) => `${typed(key)}: ${typed(entry)}`).join(", ")}}`;
+  if (kind === "string") return json(content);
+  if (kind === "optional") return content.length ? `optional.of(${typed(content[0])})` : "optional.none()";
+  return kind === "null" ? "null" : typeof content === "object" ? json(content) : String(content);
+}
+
+export function showFindings(findings, goTo) {
+  const rows = findings.map((found) =>
+    element("li", {}, element("button", { type: "button", onclick: () => goTo(found) },
+      element("span", {}, element("span", { class: `level ${found.level}` }, found.level),
+        found.line ? element("span", { class: "place" }, `line ${found.line}`) : null),
+      element("span", {}, found.text, found.hint ? element("span", { class: "hint" }, found.hint) : null))));
+  const nothing = element("li", { class: "note" }, "none");
+  const focused = [...byId("findings").children].findIndex((row) => row.contains(document.activeElement));
+  byId("findings").replaceChildren(...(rows.length ? rows : [nothing]));
+  byId("findings").children[focused]?.querySelector("button")?.focus();
+  byId("findings-count").textContent = rows.length ? `(${rows.length})` : "";
+}
+
+// A token in full; of claims, which stand above, only the times in words.
+export function showGiven({ given, problem }) {
+  if (!given) {
+    const told = problem ?? "Nothing is given yet.";
+    byId("decoded").replaceChildren(element("p", { class: problem ? "refused" : "note" }, told));
+    return;
+  }
+  const words = new Map(given.times.map((time) => [time.name, time.words]));
+  const rows = Object.entries(given.claims).filter(([name]) => given.header || words.has(name)).map(([name, value]) =>
+    element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, code(json(value)),
+      words.has(name) ? element("span", { class: "words" }, ` ${words.get(name)}`) : null)));
+  const header = given.header ? element("p", { class: "note" }, "header ", code(json(given.header))) : "";
+  const table = rows.length ? element("table", {}, element("tbody", {}, ...rows)) : "";
+  byId("decoded").replaceChildren(header, table);
+}
+
+export function showError(text) {
+  verdictLine("refused", text);
+  for (const id of ["notes", "user", "steps"]) byId(id).replaceChildren();
+}
+
+// Said again only when it changed: a screen reader reads it out.
+function verdictLine(kind, text) {
+  const line = byId("verdict");
+  line.className = kind;
+  const shown = `${MARKS[kind] ? `${MARKS[kind]} ` : ""}${text}`;
+  if (line.textContent !== shown) line.textContent = shown;
+}
+
+export function showVerdict(answer) {
+  const { verdict } = answer;
+  if (!verdict) {
+    const faulty = answer.findings.some((found) => found.level === "error");
+    if (faulty) showError("The configuration has faults: no token is judged by it.");
+    else if (answer.problem) showError(answer.problem);
+    else {
+      showError("");
+      verdictLine("", "Give claims or a token to see what becomes of it.");
+    }
+    return;
+  }
+  if (verdict.verdict === "authenticated") verdictLine("ok", `authenticated as ${verdict.user.username}`);
+  else verdictLine("refused", `${verdict.verdict}: ${verdict.reason}`);
+  byId("notes").replaceChildren(...answer.notes.map((note) => element("p", {}, note)));
+  showUser(verdict.user);
+  byId("steps").replaceChildren(...verdict.steps.map(step));
+}
+
+function showUser(user) {
+  const rows = user ? [["username", user.username], ["uid", user.uid], ["groups", json(user.groups)],
+    ...Object.entries(user.extra).map(([key, values]) => [`extra ${key}`, json(values)])] : [];
+  byId("user").replaceChildren(...rows.filter(([, value]) => value !== "").flatMap(([name, value]) =>
+    [element("dt", {}, name), element("dd", {}, code(value))]));
+}
+
+function step(one) {
+  const told = [];
+  if (one.expression) told.push(element("p", {}, code(one.expression)));
+  if (one.cel) {
+    told.push(element("p", {}, "= ", code(typed(one.cel.value)), element("span", { class: "kind" }, ` ${one.cel.type}, cost ${one.cel.cost}`)));
+  }
+  const result = one.cel && one.number === 9 && one.outcome === "ok"; // then the value has said it
+  if (!result) told.unshift(element("p", {}, one.detail));
+  const seen = Object.entries({ ...one.inputs, ...(one.saw ?? {}) });
+  if (seen.length) told.push(element("p", { class: "saw" }, ...seen.flatMap(([name, value], index) =>
+    [index ? ", " : "", `${name} `, code(json(value))])));
+  if (one.hint) told.push(element("p", { class: "hint" }, one.hint));
+  return element("li", {},
+    element("span", { class: `outcome ${one.outcome}` }, `${MARKS[one.outcome] ?? ""} ${one.outcome}`),
+    element("span", { class: "name" }, `${one.number}. ${one.name}`,
+      one.rule && one.number >= 8 ? element("span", { class: "place" }, one.rule) : null),
+    element("div", { class: "told" }, ...told));
+}
