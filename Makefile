@@ -126,7 +126,7 @@ oracle-recorded: setup ## replays the recorded cases through Kubernetes' own cod
 	$(PY) -m tests.oracle --recorded
 
 screenshots: setup ## the pictures in docs/images, taken in Chromium
-	$(PY) scripts/screenshots
+	scripts/screenshots
 
 docs: setup ## the documentation site, in site/
 	$(PY) -m mkdocs build --strict --quiet

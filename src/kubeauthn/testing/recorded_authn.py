@@ -73,9 +73,13 @@ class Judge:
         return min((_compare(one, found) for one in expected), key=len)
 
     def answer(self, case: dict[str, Any]) -> dict[str, Any]:
-        """What we say to a case, in the form of the recorded answer; `notMine` where no issuer matches."""
+        """What we say to a case, in the form of the recorded answer; `notMine` where no issuer matches.
+
+        `kubernetes` in the case names a version.
+        """
+        version = {"kubernetes": case["kubernetes"]} if "kubernetes" in case else {}
         try:
-            config = load_configuration(case["config"], case.get("disallowedIssuers") or ())
+            config = load_configuration(case["config"], case.get("disallowedIssuers") or (), **version)
         except AuthenticationConfigError as error:
             if error.errors[0].kind in (SYNTAX, DECODE, STRICT):
                 return {"strictDecodeError": str(error), "authenticated": False}

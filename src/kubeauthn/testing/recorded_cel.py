@@ -7,7 +7,7 @@ from typing import Any
 
 from kubeauthn.cel import CelError, CompileError, EvalError
 from kubeauthn.cel.deep_stack import DeepStack
-from kubeauthn.cel.kubernetes import claims_environment, decode_claims, user_environment
+from kubeauthn.cel.kubernetes import LATEST, claims_environment, decode_claims, user_environment
 from kubeauthn.cel.typed_json import to_typed_json
 
 __all__ = ["answer", "judge"]
@@ -41,14 +41,19 @@ def _judge(case: dict[str, Any]) -> list[Mismatch]:
 
 
 def answer(case: dict[str, Any]) -> dict[str, Any]:
-    """What we say to a case, in the form of the recorded answer."""
-    environment = user_environment() if case.get("env") == "user" else claims_environment()
+    """What we say to a case, in the form of the recorded answer. `kubernetes` in it names a version."""
+    version = case.get("kubernetes") or f"1.{LATEST}"
+    environment = user_environment(version) if case.get("env") == "user" else claims_environment(version)
+    must_be_bool = case.get("check") == "bool"
     try:
         program = environment.compile(case["expr"])
     except CompileError as error:
-        text = str(error)
-        return {"compileError": text if text.startswith("program instantiation") else f"compilation failed: {text}"}
-    if case.get("check") == "bool" and str(program.output_type) != "bool":
+        if error.output_type is None:
+            return {"compileError": f"compilation failed: {error}"}
+        if must_be_bool and str(error.output_type) != "bool":
+            return {"compileError": "must evaluate to bool"}
+        return {"compileError": str(error)}
+    if must_be_bool and str(program.output_type) != "bool":
         return {"compileError": "must evaluate to bool"}
     found: dict[str, Any] = {"outputType": str(program.output_type)}
     try:
