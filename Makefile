@@ -113,7 +113,7 @@ compat-check: setup
 	$(PY) -m tests.compat --check
 endif
 
-.PHONY: e2e fuzz-oracle oracle-recorded docs screenshots
+.PHONY: e2e fuzz-oracle oracle-recorded docs reference screenshots
 e2e: setup ## the real kube-apiserver and kubectl, built from their modules (needs Go and etcd)
 	$(PY) -m tests.e2e
 
@@ -129,8 +129,11 @@ screenshots: setup ## the pictures in docs/images, taken in Chromium
 	scripts/screenshots
 
 docs: setup ## the documentation site, in site/
-	$(PY) -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "docs: site/index.html"
+
+reference: setup ## writes docs/reference from the code
+	scripts/reference
 
 system-packages: ## the Debian packages that some tests use (as root or with sudo)
 	@scripts/system-packages

@@ -15,7 +15,7 @@ from kubeauthn._core.authentication.model import Anonymous
 from kubeauthn._core.identity_headers import HeaderNames
 from kubeauthn.errors import EnvironmentFailure, UsageError
 from kubeauthn.server import UserInfo
-from kubeauthn.server.assertion import AssertionVerifier
+from kubeauthn.server.assertion import HEADER, AssertionSigner, AssertionVerifier, given_keys, new_key_pem
 from kubeauthn.server.decisions import NOT_MINE, Decision
 from kubeauthn.server.forward_auth import ForwardAuth, add_arguments, check_arguments, routes_of
 from kubeauthn.server.http_message import HeaderList, Request, Response
@@ -195,3 +195,33 @@ def test_options_reach_the_door(tmp_path: Path):
         parts("--forward-auth-header-prefix", "X Gate")
     with pytest.raises(UsageError):
         parts("--assertion-seconds", "0")
+
+
+def test_an_assertion_is_signed_once_while_the_decision_is_remembered_and_anew_when_it_ages():
+    kept = Decision("authenticated", UserInfo("jane"), "", "", "i", None, None, True, {})
+    now = [1000.0]
+    signer = AssertionSigner(given_keys(new_key_pem()), audiences=("a", "b"), seconds=60, clock=lambda: now[0])
+
+    class Kept(Decisions):
+        def decide_now(self, token: str) -> Decision | None:
+            return kept
+
+    door = ForwardAuth(Kept(), signer=signer)
+    first = dict(ask(door, "t").headers)[HEADER.lower()]
+    now[0] += 9
+    assert dict(ask(door, "t").headers)[HEADER.lower()] == first
+    assert dict(ask(door, "t", query="audience=b").headers)[HEADER.lower()] != first
+    now[0] += 2
+    second = dict(ask(door, "t").headers)[HEADER.lower()]
+    assert second != first
+    now[0] -= 100  # the clock was set back: what was signed then is not yet good now
+    assert dict(ask(door, "t").headers)[HEADER.lower()] != second
+
+
+def test_a_refusal_has_a_request_id_in_the_answer_and_in_the_log(caplog: pytest.LogCaptureFixture):
+    caplog.set_level("INFO", "kubeauthn.server")
+    answer = ask(ForwardAuth(Decisions()), "refused")
+    request_id = dict(answer.headers)["x-request-id"]
+    [told] = [record.fields for record in caplog.records if hasattr(record, "fields")]
+    assert (told["request_id"], told["reason"]) == (request_id, "s3cret claim")
+    assert "s3cret" not in str(answer)

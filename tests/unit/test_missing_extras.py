@@ -92,3 +92,26 @@ def test_a_command_names_the_extra_it_lacks(command: list[str], tmp_path: Path):
     assert result.returncode == 4, result.stderr
     said = result.stdout + result.stderr
     assert "socksio is not installed: pip install 'kubeauthn[socks]'" in said
+
+
+@pytest.mark.parametrize(
+    ("without", "options", "said"),
+    [
+        ("granian", [], "granian is not installed: pip install 'kubeauthn[serve]'"),
+        ("redis", ["--revocation-redis", "address"], "redis is not installed: pip install 'kubeauthn[redis]'"),
+        ("opentelemetry", ["--tracing"], "opentelemetry-api is not installed: pip install 'kubeauthn[otel]'"),
+    ],
+)
+def test_serve_names_the_extra_it_lacks(without: str, options: list[str], said: str, tmp_path: Path):
+    (tmp_path / "authn.yaml").write_text("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n")
+    (tmp_path / "address").write_text("redis://127.0.0.1:1")
+    program = f"{WITHOUT}\nfrom kubeauthn.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
+    result = subprocess.run(
+        [sys.executable, "-c", program, without, "serve", "authn.yaml", "--listen", "127.0.0.1:0", *options],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        cwd=tmp_path,
+    )
+    assert result.returncode == 4, result.stderr
+    assert said in result.stderr

@@ -28,7 +28,9 @@ _OWN = ("file", "listen", "tls_cert", "tls_key", "client_ca", "self_signed", "wo
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="the AuthenticationConfiguration")
-    parser.add_argument("--listen", default="127.0.0.1:8443", metavar="HOST:PORT|unix:PATH")
+    parser.add_argument(
+        "--listen", default="127.0.0.1:8443", metavar="HOST:PORT|unix:PATH", help="where to listen (127.0.0.1:8443)"
+    )
     parser.add_argument("--tls-cert", default="", metavar="FILE", help="read again when it changes")
     parser.add_argument("--tls-key", default="", metavar="FILE", help="of the certificate, not encrypted")
     parser.add_argument("--client-ca", default="", metavar="FILE", help="ask for a client certificate of this CA")
@@ -86,7 +88,6 @@ def run(arguments: Namespace, world: World) -> int:
 
 def _options(arguments: Namespace) -> ServeOptions:
     from kubeauthn.server.context import ServeOptions
-    from kubeauthn.server.parts import PARTS
 
     if arguments.workers < 1 or arguments.workers > 256:
         raise UsageError("--workers expects a number from 1 to 256")
@@ -94,10 +95,6 @@ def _options(arguments: Namespace) -> ServeOptions:
         raise UsageError("--grace-period expects at least one second")
     if arguments.keep_keys_hours <= 0:
         raise UsageError("--keep-keys-hours expects more than none")
-    for name in PARTS:
-        check = getattr(import_module(name), "check_arguments", None)
-        if check is not None:
-            check(arguments)
     given = vars(arguments)
     audiences = [entry for text in arguments.api_audiences for entry in text.split(",") if entry]
     own = {*_OWN, *ServeOptions.__match_args__, "keep_keys_hours"}
