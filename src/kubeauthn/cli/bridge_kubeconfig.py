@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from kubeauthn.cli.world import World
 
-_OURS = b"kubeauthn.plugins.bridge.credential"
+HELP = "a kubeconfig that starts the bridge by itself, for plain tools"
+
+_FILE_BYTES = 1 << 20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -52,11 +54,22 @@ def _check(path: str, own: str) -> None:
     target = os.path.realpath(path)
     if target in {os.path.realpath(name) for name in own.split(os.pathsep)}:
         raise EnvironmentFailure(f"{path} is the kubeconfig that the bridge reads: it is not written over")
-    content = read_or_problem(path, 1 << 20)
+    content = read_or_problem(path, _FILE_BYTES)
     if isinstance(content, bytes):
-        if _OURS not in content:
-            raise EnvironmentFailure(
-                f"{path} exists and is not a bridge's kubeconfig", hint="choose a new file, or remove it first"
-            )
+        _check_ours(path, content)
     elif not content.missing:
         raise EnvironmentFailure(f"{path}: {content.reason}")
+
+
+def _check_ours(path: str, content: bytes) -> None:
+    """A file that exists may be replaced if it is a bridge's kubeconfig and nothing more, and nobody else's."""
+    from kubeauthn.plugins.bridge.kubeconfig import is_document
+
+    if not is_document(content):
+        raise EnvironmentFailure(
+            f"{path} exists and is not a bridge's kubeconfig", hint="choose a new file, or remove it first"
+        )
+    status = os.stat(path)
+    # Replacing it would keep its owner and mode, and whoever can change a kubeconfig can make kubectl run programs.
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise EnvironmentFailure(f"{path} is another user's, or others may write to it", hint="choose a new file")

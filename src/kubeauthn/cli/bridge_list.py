@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from kubeauthn.cli.world import World
 
+HELP = "the bridges of this user, and which of them run"
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="text")

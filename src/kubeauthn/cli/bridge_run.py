@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     from kubeauthn.cli.world import World
 
+HELP = "the same for any program that reads a kubeconfig: helm, k9s"
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_bridge_options(parser)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from kubeauthn.cli.world import World
 
+HELP = "ends a bridge, or all"
+
 SECONDS = 5.0
 
 

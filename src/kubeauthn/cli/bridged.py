@@ -14,8 +14,18 @@ if TYPE_CHECKING:
     from kubeauthn.cli.world import World
     from kubeauthn.plugins.bridge.definition import Definition
 
-_BEFORE_THE_DASHES = ("--kubeconfig", "--context", "--cluster", "--user", "--server", "--kube-context")
+_BEFORE_THE_DASHES = (
+    "--kubeconfig",
+    "--context",
+    "--cluster",
+    "--user",
+    "--server",
+    "--kube-context",
+    "--kube-apiserver",
+)
 """Options of the program that would lead it past the bridge."""
+_HELM_VARIABLES = "HELM_KUBE"
+"""helm's own cluster, context, token and authority: they would win over the kubeconfig."""
 
 
 def add_bridge_options(parser: ArgumentParser) -> None:
@@ -57,7 +67,8 @@ def run_program(command: list[str], found: Definition, world: World) -> int:
         path = os.path.join(folder, "kubeconfig")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(document(found))
-        environ = {**world.environ, "KUBECONFIG": path}
+        environ = {name: value for name, value in world.environ.items() if not name.startswith(_HELM_VARIABLES)}
+        environ["KUBECONFIG"] = path
         world.stdout.flush()
         try:
             process = subprocess.Popen(command, env=environ)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from kubeauthn.cli.world import World
 
+HELP = "kubectl through the bridge, so that external signers and proxy plugins work in it"
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_bridge_options(parser)

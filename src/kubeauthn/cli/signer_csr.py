@@ -12,6 +12,7 @@ from cryptography.x509.oid import NameOID
 
 from kubeauthn._core import csr
 from kubeauthn._core.signerwire import SigningAlgorithm
+from kubeauthn._core.signing_identity import NOT_A_CERTIFICATE
 from kubeauthn.errors import KeyStoreError, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +43,10 @@ def present_subject(signer: Any, now: float) -> tuple[x509.Name, float]:
     """The subject of the certificate that is there, and how much of its time is left (0 to 1)."""
     from kubeauthn.plugin.signer import der_chain
 
-    certificate = x509.load_der_x509_certificate(der_chain(signer.certificate())[0])
+    try:
+        certificate = x509.load_der_x509_certificate(der_chain(signer.certificate())[0])
+    except NOT_A_CERTIFICATE:
+        raise KeyStoreError("what the signer gives as a certificate is none") from None
     begin, end = (time.timestamp() for time in (certificate.not_valid_before_utc, certificate.not_valid_after_utc))
     return certificate.subject, max(0.0, min(1.0, (end - now) / (end - begin)))
 
@@ -71,7 +75,7 @@ def check_issued(chain: bytes, public_key: bytes) -> None:
     """The certificate is for the key that asked: whatever a server sends, nothing else is installed."""
     try:
         leaf = x509.load_pem_x509_certificates(chain)[0]
-    except (ValueError, IndexError):
+    except (*NOT_A_CERTIFICATE, IndexError):
         raise KeyStoreError("what was issued is not a PEM certificate") from None
     if leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) != public_key:
         raise KeyStoreError("the certificate that was issued is for another key, and was not installed")

@@ -82,7 +82,7 @@ def _pairs(texts: list[str]) -> dict[str, str]:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise UsageError("--set takes KEY=VALUE")
-        if key == "pin":
+        if key == "pin" or (key == "uri" and "pin-value=" in value):
             raise UsageError("a PIN on the command line can be seen by others: use pinSource, or the prompt")
         pairs[key] = value
     return pairs

@@ -22,7 +22,7 @@ def look_at_signer(configuration: dict[str, str], findings: Findings) -> None:
         findings.ok(SECTION, "command", path if path == command else f"{command} = {path}")
     others = sorted(set(configuration) - {signerwire.PATH_KEY})
     findings.ok(SECTION, "settings", (", ".join(others) + " (values not shown)") if others else "none")
-    if configuration.get("pin"):
+    if configuration.get("pin") or "pin-value=" in configuration.get("uri", ""):
         findings.note(
             SECTION,
             "pin",
