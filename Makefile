@@ -85,6 +85,7 @@ layers: setup ## import-linter: who may import whom
 wheel-test: setup ## builds the wheel once and tries it in a clean environment without extras
 	scripts/wheel-test $(PY)
 
+# Without those that need a system part: make test has run them, and they are about the part, not about Python.
 newest-python: setup ## unit and integration tests on the newest Python that is here
 	@$(find_newest); newest=$$("$$python" $(minor_version)); ours=$$($(PY) $(minor_version)); \
 	if [ "$$newest" = "$$ours" ]; then \
@@ -92,7 +93,7 @@ newest-python: setup ## unit and integration tests on the newest Python that is 
 	else \
 	    $(MAKE) .venv-newest/.package && \
 	    echo "newest-python: Python $$newest" && \
-	    $(NEWEST_PY) -m pytest $(wildcard tests/unit tests/integration) $(PYTEST_ARGS); \
+	    $(NEWEST_PY) -m pytest $(wildcard tests/unit tests/integration) -m "not needs" $(PYTEST_ARGS); \
 	fi
 
 ifdef BENCH

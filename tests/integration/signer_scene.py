@@ -152,6 +152,14 @@ for _ in range(1000 if "together" in step else 0):
         if file.read().count("SignRequest") >= step["together"]:
             break
     time.sleep(0.02)
+if "until" in step:
+    for _ in range(500):
+        if os.path.exists(step["until"]):
+            break
+        time.sleep(0.02)
+    else:
+        with open(folder + "/late", "a") as file:
+            file.write(kind + "\\n")
 if "hang" in step:
     time.sleep(step["hang"])
 if "exit" in step:
@@ -227,6 +235,12 @@ class SignerProgram:
     def requests(self) -> list[dict[str, Any]]:
         path = self.folder / "requests"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    @property
+    def late(self) -> list[str]:
+        """Requests that waited in vain for the file that `until` names."""
+        path = self.folder / "late"
+        return path.read_text().splitlines() if path.exists() else []
 
     def count(self, kind: str) -> int:
         return sum(request["kind"] == kind for request in self.requests)

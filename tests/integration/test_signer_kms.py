@@ -1,24 +1,32 @@
-"""kubeauthn-signer-kms against moto's KMS, in this process: nothing leaves it."""
+"""kubeauthn-signer-kms: against moto's KMS in this process, and as a program against a service on the loopback."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import sys
+import threading
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, padding
+from cryptography.hazmat.primitives.asymmetric import ec, padding, utils
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384
-from cryptography.hazmat.primitives.serialization import Encoding, load_der_public_key
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
 from moto import mock_aws
 
 from kubeauthn._core.signerwire import SigningAlgorithm
+from kubeauthn.client import connect
 from kubeauthn.errors import KeyStoreError, SignerRequestError
 from kubeauthn.plugin import signer
 from kubeauthn.plugin.signer import Configuration
 from kubeauthn.plugins.signer_kms import KmsSigner
+from kubeauthn.testing import ApiServer, CertificateAuthority
+from tests.integration.signer_scene import issue
 from tests.integration.softhsm import client_certificate
 
 DIGEST = hashlib.sha256(b"hello").digest()
@@ -89,3 +97,61 @@ def test_faults_name_their_part(kms: Any, tmp_path: Path):
         absent.sign(DIGEST, SigningAlgorithm("ec", hash="sha256"))
     with pytest.raises(KeyStoreError, match="Ed25519"):
         KmsSigner(configuration).sign(b"whole message", SigningAlgorithm("ed25519"))
+
+
+class KeyService(BaseHTTPRequestHandler):
+    """KMS as its clients see it, with a key of its own. Unlike moto it signs a digest as what it is."""
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    asked: ClassVar[list[tuple[str, str]]] = []
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        operation = self.headers["X-Amz-Target"].rpartition(".")[2]
+        self.asked.append((operation, self.headers["Authorization"].split()[0]))
+        answer = {"KeyId": request["KeyId"], "KeyUsage": "SIGN_VERIFY"}
+        if operation == "Sign":
+            assert (request["MessageType"], request["SigningAlgorithm"]) == ("DIGEST", "ECDSA_SHA_256")
+            signature = self.key.sign(b64decode(request["Message"]), ec.ECDSA(utils.Prehashed(SHA256())))
+            answer["Signature"] = b64encode(signature).decode()
+        else:
+            content = self.key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+            answer["PublicKey"] = b64encode(content).decode()
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-amz-json-1.1")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_the_program_and_a_connection_with_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """kubeauthn-signer-kms as a client runs it, its service behind TLS, and an API server."""
+    ca = CertificateAuthority()
+    certificate = tmp_path / "cert.der"
+    certificate.write_bytes(issue(ca, KeyService.key))
+    (tmp_path / "ca.pem").write_bytes(ca.certificate_pem)
+    program = tmp_path / "kubeauthn-signer-kms"
+    program.write_text(f"#!{sys.executable}\nfrom kubeauthn.plugins.signer_kms import main\nmain()\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), KeyService) as service, ApiServer(ca=ca) as server:
+        service.socket = ca.server_context().wrap_socket(service.socket, server_side=True)
+        thread = threading.Thread(target=service.serve_forever)
+        thread.start()
+        try:
+            config = {"pathExec": str(program), "keyId": "alias/jane", "pathCert": str(certificate)}
+            config |= {"region": "eu-central-1", "endpointUrl": f"https://127.0.0.1:{service.server_port}"}
+            user = {"auth-provider": {"name": "externalSigner", "config": config}}
+            path = server.write_kubeconfig(tmp_path / "config", user)
+            with connect(kubeconfig=str(path)) as api:
+                assert api.get("/api/v1/namespaces").status_code == 200
+        finally:
+            service.shutdown()
+            thread.join(10)
+    assert [each.user for each in server.requests] == ["jane"]
+    assert ("Sign", "AWS4-HMAC-SHA256") in KeyService.asked

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
 import subprocess
 import sys
 import threading
+import time
 from base64 import b64encode
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn.client import kubeconfig
 from kubeauthn.plugins.agent import wire
 from kubeauthn.testing import ApiServer
-from tests.integration import signer_process
+from tests.integration.signer_scene import SignerProgram
 from tests.integration.softhsm import MODULE, PIN, SoftHsm
 
 pytestmark = pytest.mark.needs("kubectl", "softhsm2-util", "pkcs11-tool")
 
-EC = SigningAlgorithm("ec", hash="sha256")
 KUBEAUTHN = [sys.executable, "-m", "kubeauthn"]
 KEYRING = f"""
 from keyring.backend import KeyringBackend
@@ -77,6 +79,13 @@ class Desk:
 
     def kubeauthn(self, *words: str, **options: object) -> str:
         return self.run(*KUBEAUTHN, *words, **options)
+
+    def use_prompting_entry(self) -> None:
+        config = {"pathExec": str(self.folder / "bin" / "kubeauthn-signer-pkcs11"), "pathLib": MODULE}
+        config |= {"tokenLabel": "desk", "objectId": "2"}
+        with kubeconfig.edit(self.config) as edit:
+            edit.set_user("jane", {"auth-provider": {"name": "externalSigner", "config": config}})
+        self.run("kubectl", "config", "set-context", "jane", "--cluster", "test", "--user", "jane")
 
     def get_pods(self, *, code: int = 0, **environ: str) -> str:
         return self.kubeauthn(
@@ -138,11 +147,7 @@ def test_from_the_empty_token_to_the_pods(desk: Desk):
 def test_a_bridge_has_no_terminal_and_the_agent_has_the_pin(desk: Desk):
     """The PIN is typed once, at a terminal of the person's; kubectl behind the bridge then needs none."""
     get_certificate(desk)
-    config = {"pathExec": str(desk.folder / "bin" / "kubeauthn-signer-pkcs11"), "pathLib": MODULE}
-    config |= {"tokenLabel": "desk", "objectId": "2"}
-    with kubeconfig.edit(desk.config) as edit:
-        edit.set_user("jane", {"auth-provider": {"name": "externalSigner", "config": config}})
-    desk.run("kubectl", "config", "set-context", "jane", "--cluster", "test", "--user", "jane")
+    desk.use_prompting_entry()
     place = desk.folder / "agent" / "agent.sock"
     place.parent.mkdir(mode=0o700)
     desk.environ[wire.VARIABLE] = str(place)
@@ -159,9 +164,11 @@ def test_a_bridge_has_no_terminal_and_the_agent_has_the_pin(desk: Desk):
             threading.Event().wait(0.05)
         assert "kubeauthn-signer-pkcs11 failed with exit code 1" in desk.get_pods(code=1)
         desk.kubeauthn("bridge", "stop", "--all")
-        # Somebody signs once, with the PIN: here from a configuration, else typed.
-        typed = signer_process.sign("pkcs11", {**config, "pin": PIN}, EC, desk.environ)
-        assert typed.returncode == 0, typed.stderr.decode()
+        # Somebody at a terminal types it, once.
+        shown = whoami_at_a_terminal(desk)
+        assert "PIN of the token 'desk': " in shown
+        assert "jane" in shown
+        assert PIN not in shown
         assert desk.get_pods() == "pod/web\n"
         with open(f"/proc/{agent.pid}/environ", "rb") as environ:
             assert PIN.encode() not in environ.read()
@@ -169,3 +176,75 @@ def test_a_bridge_has_no_terminal_and_the_agent_has_the_pin(desk: Desk):
         agent.terminate()
         _, said = agent.communicate(timeout=20)
     assert PIN not in desk.said + said.decode()
+
+
+def whoami_at_a_terminal(desk: Desk) -> str:
+    """`kubeauthn whoami` in a pseudo-terminal, at which the PIN is typed when it is asked for."""
+    child, terminal = pty.fork()
+    if child == 0:
+        argv = [*KUBEAUTHN, "whoami", "--context", "jane"]
+        os.execvpe(argv[0], argv, desk.environ)  # noqa: S606  as a shell does
+    shown, typed, deadline = b"", False, time.monotonic() + 50
+    try:
+        while time.monotonic() < deadline:
+            if select.select([terminal], [], [], 0.2)[0]:
+                try:
+                    chunk = os.read(terminal, 4096)
+                except OSError:  # the last one has closed it
+                    break
+                if not chunk:
+                    break
+                shown += chunk
+            if not typed and b"PIN of the token 'desk': " in shown:
+                os.write(terminal, f"{PIN}\n".encode())
+                typed = True
+    finally:
+        os.close(terminal)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == 0, shown
+    return shown.decode()
+
+
+def test_without_an_agent_the_pin_is_typed_where_the_client_runs(desk: Desk):
+    """Typed the moment it is asked for, and not shown even so."""
+    get_certificate(desk)
+    desk.use_prompting_entry()
+    assert "PIN of the token 'desk': " in (shown := whoami_at_a_terminal(desk))
+    assert "jane" in shown
+    assert PIN not in shown
+
+
+def test_the_policy_covers_the_signer_of_the_tls_proxy(tmp_path: Path):
+    """A kubeconfig names the arguments of an allowed proxy: what they make it run is the policy's to allow too."""
+    from kubeauthn._core.kubeconfig.model import Cluster
+    from kubeauthn.errors import PluginDenied
+    from kubeauthn.plugins.proxy_tls import with_signer
+
+    kuberc = tmp_path / "kuberc"
+    kuberc.write_text(
+        "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\n"
+        "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist: [{command: kubeauthn-proxy-tls}]\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBERC", str(kuberc))
+        with pytest.raises(PluginDenied):
+            with_signer(Cluster(server="https://127.0.0.1:1"), ["pathExec=/bin/false"])
+
+
+def test_the_bridge_signs_as_often_as_there_are_full_handshakes(tmp_path: Path):
+    with ApiServer(client_certificates="required") as server:
+        signer = SignerProgram(tmp_path / "token", server.ca)
+        config = server.write_kubeconfig(tmp_path / "config", signer.user())
+        environ = {**os.environ, "KUBECONFIG": str(config), "XDG_STATE_HOME": str(tmp_path / "state")}
+        run = partial(subprocess.run, env=environ, capture_output=True, text=True, timeout=50, stdin=subprocess.DEVNULL)
+        try:
+            for _ in range(5):
+                done = run([*KUBEAUTHN, "kubectl", "--idle", "60", "--", "get", "namespaces", "-o", "name"])
+                assert done.returncode == 0, done.stderr
+                server.drop_connections()
+        finally:
+            run([*KUBEAUTHN, "bridge", "stop", "--all"])
+        stats = server._context.session_stats()
+        assert signer.count("SignRequest") == stats["accept_good"] - stats["hits"]
+        assert signer.count("CertificateRequest") == 1
+        assert len({each.connection_id for each in server.requests}) >= 5 > signer.count("SignRequest")

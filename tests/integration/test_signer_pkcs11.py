@@ -183,6 +183,10 @@ def test_the_pin_from_a_keyring(hsm: SoftHsm, tmp_path: Path):
     signer_process.check(leaf, signer_process.sign("pkcs11", configuration, EC, environ), EC)
     other = hsm.configuration(pinSource="keyring:kubeauthn/other")
     assert "the keyring has nothing under kubeauthn/other" in said(signer_process.sign("pkcs11", other, EC, environ))
+    # A kubeconfig from anywhere does not get the passwords of other programs.
+    greedy = hsm.configuration(pinSource="keyring:mail/jane")
+    text = said(signer_process.sign("pkcs11", greedy, EC, environ))
+    assert "only the secrets under kubeauthn are given to a signer" in text
 
 
 def read_until(terminal: int, wanted: bytes, seconds: float = 30) -> bytes:
@@ -296,7 +300,7 @@ def test_pulled_out_in_the_middle(hsm: SoftHsm):
 @pytest.mark.parametrize(("library", "extra"), [("pkcs11", "pkcs11"), ("keyring", "keyring")])
 def test_a_missing_extra_is_named(hsm: SoftHsm, library: str, extra: str):
     program = f"import sys; sys.modules[{library!r}] = None\nfrom kubeauthn.plugins.signer_pkcs11 import main; main()\n"
-    configuration = hsm.configuration(pinSource="keyring:a/b")
+    configuration = hsm.configuration(pinSource="keyring:kubeauthn/b")
     request = signerwire.encode_sign_request(configuration, b"\0" * 32, EC)
     argv = [signer_process.command("pkcs11")[0], "-c", program]
     result = subprocess.run(argv, env={**hsm.environ, signerwire.VARIABLE: request}, capture_output=True, timeout=50)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -237,3 +238,34 @@ def test_a_response_that_is_cut_short_is_an_error():
 def test_the_authorisation_value_is_in_no_representation():
     assert "hunter2" not in repr(Secret("hunter2"))
     assert b"hunter2" in tpm2.sign(P256, Secret("hunter2"), b"\0" * 32, tpm2.ECDSA, "sha256")
+
+
+def relay(listener: socket.socket, port: int) -> None:
+    """One connection after the other, from a unix socket to the TPM's port: commands in, responses out."""
+    while True:
+        try:
+            ours, _ = listener.accept()
+        except OSError:
+            return
+        with ours, socket.create_connection(("127.0.0.1", port), timeout=20) as theirs:
+            ours.settimeout(20)
+            while command := ours.recv(4096):
+                theirs.sendall(command)
+                ours.sendall(theirs.recv(4096))
+
+
+def test_a_software_tpm_at_a_unix_socket(tpm: SoftTpm, tmp_path: Path):
+    place = tmp_path / "tpm.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+        listener.listen()
+        thread = threading.Thread(target=relay, args=(listener, tpm.port), daemon=True)
+        thread.start()
+        configuration = entry(tpm, P256) | {"device": f"unix:{place}"}
+        leaf = signer_process.certificate("tpm2", configuration)
+        signer_process.check(leaf, signer_process.sign("tpm2", configuration, EC), EC)
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+    place.unlink()
+    absent = signer_process.sign("tpm2", configuration, EC)
+    assert f"device: unix:{place}: no such file or directory".encode() in absent.stderr

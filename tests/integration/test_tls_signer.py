@@ -345,6 +345,7 @@ def test_in_a_loop_the_signers_error_is_ours(ca: CertificateAuthority, server: D
     with pytest.raises(CredentialError) as caught:
         asyncio.run(ask_asyncio(server, context_for(ca, sign)))
     assert isinstance(caught.value, SigningFailed)
+    assert str(caught.value) == "the external signer failed: LookupError"
     assert isinstance(caught.value.__cause__, LookupError)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
+import logging
 import os
 import shutil
 import socket
@@ -12,19 +14,24 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography import x509
 
+from kubeauthn._core import rfc3339
 from kubeauthn._core.kubeconfig.model import AuthProvider
 from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn._core.signing_identity import signing_identity
-from kubeauthn.client import PluginPolicy, connect, signing_context
+from kubeauthn.client import PluginPolicy, connect, open_access, signing_context
+from kubeauthn.client.exec_source import ExecPlugin
+from kubeauthn.client.refreshed import RefreshedSource
 from kubeauthn.client.signer_source import ExternalSigner
 from kubeauthn.errors import (
     CredentialWaiting,
@@ -78,7 +85,7 @@ def shell_signer(folder: Path, *lines: str) -> dict[str, Any]:
     ("lines", "text"),
     [
         (["exec head -c 104857600 /dev/zero"], "printed more than"),
-        (["exec head -c 5000 /dev/urandom"], "not a JSON document|printed more than"),
+        (["exec head -c 5000 /dev/urandom"], "not UTF-8 text|not a JSON document"),
         (["sleep 600 &", "echo '{}'"], "keeps its standard output open"),
         (["kill -SEGV $$"], "was ended by signal 11"),
     ],
@@ -98,6 +105,7 @@ def test_a_chain_without_end(server: ApiServer, tmp_path: Path, signer: SignerPr
             api.get(URL)
 
 
+@pytest.mark.filterwarnings("ignore")  # of the library, about serial numbers below zero
 def test_a_certificate_with_any_byte_changed_is_ours_to_refuse(ca: CertificateAuthority):
     """Whatever a signer calls a certificate: it can be used, or the error is ours."""
     key = MemorySigner(NEW_KEY["p256"]())
@@ -178,7 +186,7 @@ def test_the_policy_is_not_led_astray(server: ApiServer, tmp_path: Path, signer:
         str(tmp_path / "elsewhere" / "signer"),
     ):
         user = {"auth-provider": {"name": "externalSigner", "config": {"pathExec": path}}}
-        with pytest.raises((PluginDenied, PluginFailed)):  # the allowed one itself fails
+        with pytest.raises((PluginDenied, PluginFailed, CredentialWaiting)):  # the allowed one itself fails
             with connect(kubeconfig=use(server, tmp_path, user), policy=policy) as api:
                 api.get(URL)
         assert signer.requests == [], path
@@ -224,6 +232,32 @@ def test_a_certificate_that_the_server_refuses_by_alert_is_fetched_again(
     assert [each.user for each in server.requests] == ["jane"]
 
 
+def test_a_certificate_that_ends_is_fetched_again(signer: SignerProgram, ca: CertificateAuthority):
+    clock = FakeClock(time.time())
+    entry = AuthProvider("externalSigner", (("pathExec", str(signer.path)),))
+    source = ExternalSigner(entry, clock=clock, is_terminal=lambda: False).source
+    first = source.get()
+    clock.advance(23 * 3600)
+    assert source.get() is first
+    clock.advance(2 * 3600)
+    signer.show(issue(ca, signer.key, ends=timedelta(days=3)))
+    assert source.get() is not first
+    assert signer.count("CertificateRequest") == 2
+
+
+def test_no_pin_and_no_digest_in_any_log(
+    server: ApiServer, tmp_path: Path, signer: SignerProgram, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.DEBUG)
+    user = signer.user(pin="92736451")
+    with connect(kubeconfig=use(server, tmp_path, user)) as api:
+        assert api.get(URL).status_code == 200
+    _, request = signer.requests
+    assert caplog.records
+    assert "92736451" not in caplog.text
+    assert request["digest"] not in caplog.text
+
+
 def exec_with_signer(plugin: ScriptedPlugin, signer: SignerProgram, **status: str) -> None:
     document = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
     plugin.raw(json.dumps({**document, "status": {"externalSigner": {"pathExec": str(signer.path)}, **status}}))
@@ -249,11 +283,19 @@ def test_a_signer_that_an_exec_plugin_names_ends_with_the_plugins_credential(
     server: ApiServer, tmp_path: Path, signer: SignerProgram
 ):
     plugin = ScriptedPlugin(tmp_path / "plugin")
-    exec_with_signer(plugin, signer, expirationTimestamp="2001-01-01T00:00:00Z")
-    with connect(kubeconfig=use(server, tmp_path, plugin.user())) as api:
-        for _ in range(2):
-            assert api.get(URL).status_code == 200
-    assert plugin.runs >= 2
+    clock = FakeClock(time.time())
+    exec_with_signer(plugin, signer, expirationTimestamp=rfc3339.format(clock() + 60))
+    access = open_access(kubeconfig=use(server, tmp_path, plugin.user()))
+    assert access.target is not None
+    assert access.target.user.exec is not None
+    made = ExecPlugin(access.target.user.exec, access.cluster, clock=clock).make_credential
+    source = RefreshedSource(made, clock=clock)
+    first = source.get()
+    assert source.get() is first
+    clock.advance(61)
+    exec_with_signer(plugin, signer, expirationTimestamp=rfc3339.format(clock() + 60))
+    assert source.get() is not first
+    assert (plugin.runs, signer.count("CertificateRequest")) == (2, 2)
 
 
 # -- the key is another user's --------------------------------------------------------------------
@@ -414,3 +456,34 @@ def test_a_chain_in_pem_with_rubbish_around_it(ca: CertificateAuthority):
     with demanding_server(ca, "1.3") as server:
         text = f"subject=jane\n{pem}\n# the root\n{ca.certificate_pem.decode()}"
         assert server.ask(signing_context(text, signer, certificate_authority=ca.certificate_pem)) == "jane"
+
+
+def test_a_loop_that_is_not_asyncios_gets_an_error_that_is_also_an_ssl_error(ca: CertificateAuthority):
+    """uvloop passes on nothing else: of any other error it says that it is fatal, and where it came from."""
+
+    class OtherLoop(asyncio.SelectorEventLoop):
+        pass
+
+    def sign(digest: bytes, algorithm: object) -> bytes:
+        raise LookupError("gone")
+
+    async def main(address: tuple[str, int]) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = signing_context(issue(ca, NEW_KEY["p256"]()), sign, certificate_authority=ca.certificate_pem)
+        tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+        with socket.create_connection(address, 10) as plain:
+            for _ in range(10):
+                try:
+                    tls.do_handshake()
+                except ssl.SSLWantReadError:
+                    plain.sendall(outgoing.read())
+                    incoming.write(plain.recv(65536))
+
+    loop = OtherLoop()
+    try:
+        with demanding_server(ca, "1.3") as server, pytest.raises(ssl.SSLError) as caught:
+            loop.run_until_complete(main(server.address))
+    finally:
+        loop.close()
+    assert isinstance(caught.value, SigningFailed)
+    assert isinstance(caught.value.__cause__, LookupError)

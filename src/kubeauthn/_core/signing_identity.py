@@ -14,6 +14,14 @@ from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn._secret import Secret
 from kubeauthn.errors import PluginReplyError
 
+NOT_A_CERTIFICATE = (
+    ValueError,
+    OverflowError,
+    x509.InvalidVersion,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+"""What the reading of a certificate raises that is none."""
 _CLIENT_USES = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
 
 
@@ -61,7 +69,7 @@ def signing_identity(
         usage = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         usage = None
-    except (ValueError, OverflowError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+    except NOT_A_CERTIFICATE:
         raise PluginReplyError("the signer's certificate is not an X.509 certificate") from None
     if usage is not None and not any(use in usage for use in _CLIENT_USES):
         raise PluginReplyError(

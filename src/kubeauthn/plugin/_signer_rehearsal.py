@@ -6,12 +6,13 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAlgorithm
 
 from kubeauthn._core import signerwire
 from kubeauthn._core.signerwire import HASH_BYTES, SigningAlgorithm
+from kubeauthn._core.signing_identity import NOT_A_CERTIFICATE
 from kubeauthn.errors import PluginReplyError
 from kubeauthn.plugin import signer as sdk
 
@@ -67,7 +68,7 @@ def verify(certificate: bytes, signature: bytes, digest: bytes, algorithm: Signi
     """`PluginReplyError` unless the certificate's key made this signature in this way."""
     try:
         key = x509.load_der_x509_certificate(certificate).public_key()
-    except ValueError:
+    except (*NOT_A_CERTIFICATE, UnsupportedAlgorithm):
         raise PluginReplyError("what the signer gave as a certificate is none") from None
     verify_with(key, signature, digest, algorithm)
 

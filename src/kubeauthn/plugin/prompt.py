@@ -22,8 +22,7 @@ NO_TERMINAL_HINT = "run it in a terminal, or take the PIN from a keyring or a fi
 def ask_secret(question: str) -> Secret:
     """Ask for a PIN or passphrase; what is typed is not shown. `InteractionRequired` where there is no terminal."""
     with _Terminal(question) as terminal:
-        terminal.write(f"{_printable(question)}: ")
-        answer = terminal.read_unseen()
+        answer = terminal.read_unseen(f"{_printable(question)}: ")
         terminal.write("\n")
     return Secret(answer)
 
@@ -98,7 +97,8 @@ class _Terminal:
                 raise InteractionRequired(f"the answer is longer than {LONGEST_ANSWER} bytes")
         return answer.rstrip(b"\r\n").decode("utf-8", "surrogateescape")
 
-    def read_unseen(self) -> str:
+    def read_unseen(self, question: str) -> str:
+        """Nothing typed is shown from before the question on: who answers at once is not seen either."""
         import termios
 
         try:
@@ -109,6 +109,7 @@ class _Terminal:
         unseen[3] &= ~termios.ECHO
         try:
             termios.tcsetattr(self._input, termios.TCSAFLUSH, unseen)
+            self.write(question)
             return self.read_line()
         finally:
             termios.tcsetattr(self._input, termios.TCSAFLUSH, before)

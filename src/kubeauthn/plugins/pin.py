@@ -1,6 +1,6 @@
 """Where a PIN or passphrase comes from: the entry, a keyring, a file descriptor, or the person.
 
-`pinSource` in the configuration says which: `prompt` (the default), `keyring:SERVICE/NAME`, or `fd:NUMBER`.
+`pinSource` in the configuration says which: `prompt` (the default), `keyring:kubeauthn/NAME`, or `fd:NUMBER`.
 A `pin` in the kubeconfig works, and is warned of: whoever reads the file has it.
 """
 
@@ -25,6 +25,8 @@ PIN_IN_KUBECONFIG = (
 )
 
 
+KEYRING_SERVICE = "kubeauthn"
+"""A kubeconfig may come from anywhere, and must not have another program's password sent to a token of its choice."""
 WRONG_BEFORE = "(the last one was wrong)"
 """In a question: the token has counted a wrong PIN. A person may try again; what is stored stays wrong."""
 
@@ -32,7 +34,7 @@ WRONG_BEFORE = "(the last one was wrong)"
 def pins_of(configuration: Mapping[str, str]) -> Pins:
     """The source that the configuration names. Nothing is asked before it is called."""
     if configuration.get("pin"):
-        return lambda question: _written(question, configuration["pin"])
+        return lambda question: written_pin(question, configuration["pin"])
     source = configuration.get("pinSource") or "prompt"
     kind, _, place = source.partition(":")
     if source == "prompt":
@@ -42,7 +44,7 @@ def pins_of(configuration: Mapping[str, str]) -> Pins:
     if kind == "fd" and place.isascii() and place.isdecimal() and len(place) < 7:
         return lambda question: _from_descriptor(int(place))
     # The value itself is not shown: somebody may have written the PIN there.
-    raise UsageError("pinSource is prompt, keyring:SERVICE/NAME or fd:NUMBER")
+    raise UsageError("pinSource is prompt, keyring:kubeauthn/NAME or fd:NUMBER")
 
 
 def check_not_wrong_before(question: str) -> None:
@@ -55,7 +57,13 @@ def check_not_wrong_before(question: str) -> None:
         )
 
 
-def _written(question: str, pin: str) -> Secret:
+def holds_pin(configuration: Mapping[str, str]) -> bool:
+    """Whether a PIN stands in the configuration itself, as `pin` or within a token's URI."""
+    return bool(configuration.get("pin")) or "pin-value=" in configuration.get("uri", "")
+
+
+def written_pin(question: str, pin: str) -> Secret:
+    """One that the entry holds; the person is warned of it."""
     check_not_wrong_before(question)
     tell(PIN_IN_KUBECONFIG)
     return Secret(pin)
@@ -65,7 +73,12 @@ def _from_keyring(question: str, place: str) -> Secret:
     check_not_wrong_before(question)
     service, slash, name = place.partition("/")
     if not (service and slash and name):
-        raise UsageError("pinSource: a keyring is written keyring:SERVICE/NAME")
+        raise UsageError("pinSource: a keyring is written keyring:kubeauthn/NAME")
+    if service != KEYRING_SERVICE:
+        raise UsageError(
+            f"pinSource: of the keyring only the secrets under {KEYRING_SERVICE} are given to a signer",
+            hint=f"store it there: keyring set {KEYRING_SERVICE} NAME; then write keyring:{KEYRING_SERVICE}/NAME",
+        )
     try:
         import keyring
         from keyring.errors import KeyringError

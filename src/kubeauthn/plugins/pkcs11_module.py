@@ -37,14 +37,40 @@ def load_module(path: str) -> Any:
     if not os.path.isabs(path):
         raise KeyStoreError("pathLib must be an absolute path: a library is never looked for")
     _check_file(path)
-    try:
-        import pkcs11
-    except ImportError:
-        raise MissingExtra("python-pkcs11", "pkcs11") from None
+    pkcs11 = import_library()
     try:
         return pkcs11.lib(os.path.realpath(path))  # what was looked at, whatever becomes of a link to it
     except (pkcs11.PKCS11Error, OSError) as error:
         raise KeyStoreError(f"pathLib: {path} cannot be loaded: {_text(error)}") from None
+
+
+def import_library() -> Any:
+    """python-pkcs11, without its encodings of keys and certificates: nothing here uses them, and their imports take
+    longer than all the rest of an answer. They are there for whoever does."""
+    finder = _LaterOn()
+    sys.meta_path.insert(0, finder)
+    try:
+        import pkcs11
+    except ImportError:
+        raise MissingExtra("python-pkcs11", "pkcs11") from None
+    finally:
+        sys.meta_path.remove(finder)
+    return pkcs11
+
+
+class _LaterOn:
+    """Finds the modules of `pkcs11.util`, to be carried out when something of them is first asked for."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if not name.startswith("pkcs11.util."):
+            return None
+        from importlib.machinery import PathFinder
+        from importlib.util import LazyLoader
+
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
 
 
 def _check_file(path: str) -> None:

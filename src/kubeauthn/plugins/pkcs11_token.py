@@ -7,7 +7,7 @@ from kubeauthn._core.record import record
 from kubeauthn._core.signature_forms import bit_string, digest_info, ecdsa_der, integer, sequence
 from kubeauthn._secret import Secret
 from kubeauthn.errors import KeyStoreAbsent, KeyStoreError, SignerRequestError
-from kubeauthn.plugins.pin import WRONG_BEFORE, check_not_wrong_before
+from kubeauthn.plugins.pin import WRONG_BEFORE, written_pin
 from kubeauthn.plugins.pkcs11_module import in_words, load_module
 
 TYPE_CHECKING = False
@@ -206,9 +206,9 @@ class TokenKey:
                 question += f" {WRONG_BEFORE}"
             if flags & pkcs11.TokenFlag.USER_PIN_FINAL_TRY:
                 question += " (last attempt before it locks)"
-            if self._place.pin:
-                check_not_wrong_before(question)
-            self._pin = self._pin or self._place.pin or self._pins(question)
+            if self._pin is None:
+                written = self._place.pin
+                self._pin = written_pin(question, written.reveal()) if written else self._pins(question)
             secret = self._pin.reveal()
         if secret is not None:
             self._close_session()

@@ -97,7 +97,7 @@ class Tpm2Signer:
             self._auth = None
             hint = "it is not tried again: the TPM counts failures and locks"
             if not self._asks:
-                hint = "the key has an authorisation value: set pinSource: prompt (or keyring:SERVICE/NAME)"
+                hint = "the key has an authorisation value: set pinSource: prompt (or keyring:kubeauthn/NAME)"
             raise PinRefused(f"handle: {error}", hint=hint) from None
 
     def _public(self, device: TpmDevice) -> tpm2.PublicArea:

@@ -77,6 +77,10 @@ class AsyncClient(Client):
     def run(self, coroutine: Coroutine[Any, Any, T], seconds: float = 30.0) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(seconds)
 
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        """On the loop, beside whatever is run there."""
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
     def list_namespaces(self) -> Outcome:
         return self.run(self.list_namespaces_async())
 

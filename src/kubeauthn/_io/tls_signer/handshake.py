@@ -23,6 +23,9 @@ _REFUSED = "_kubeauthn_refused"
 class _SigningFailedInLoop(SigningFailed, ssl.SSLError):
     """The same where asyncio is in between: of all that a handshake raises it passes on nothing but an SSLError."""
 
+    def __str__(self) -> str:
+        return str(self.args[0])  # an SSLError's own would show the tuple
+
 
 _ALERTS = tuple(
     f"ALERT_{name}"

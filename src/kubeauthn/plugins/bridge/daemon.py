@@ -17,7 +17,7 @@ from kubeauthn._core.credential import ClientIdentity
 from kubeauthn._io.carrier.listener import Listener
 from kubeauthn._io.carrier.one_run import OneRunAuthority, listening_context
 from kubeauthn._io.files import write_atomically
-from kubeauthn.errors import KubeauthnError
+from kubeauthn.errors import EnvironmentFailure, KubeauthnError
 from kubeauthn.plugin._proxy_harness import SOCKET_NAME, private_directory, remove, stay, stop_at_signals
 from kubeauthn.plugins.bridge import control
 from kubeauthn.plugins.bridge import definition as definitions
@@ -48,7 +48,12 @@ class Bridge:
         self.started = time.time()
 
     async def serve(self, ready: int) -> None:
-        await self.listener.on_loopback(self.definition.port)
+        try:
+            await self.listener.on_loopback(self.definition.port)
+        except EnvironmentFailure as error:
+            raise EnvironmentFailure(
+                str(error), hint="somebody else has the port; write the bridge's kubeconfig again, and it gets another"
+            ) from None
         with private_directory() as directory:
             path = os.path.join(directory, SOCKET_NAME)
             before = os.umask(0o177)

@@ -14,6 +14,8 @@ from kubeauthn.errors import EnvironmentFailure
 
 FILE_BYTES = 1 << 20
 IDLE_SECONDS = 300.0
+_ANSWER_SECONDS = 1.0
+"""From a bridge's first listening to its first answer, at most."""
 
 
 @record(frozen=True, slots=True)
@@ -109,6 +111,8 @@ def define(context: str | None, options: dict[str, Any], idle_seconds: float | N
     except EnvironmentFailure:
         known = None
     port, certificate, key = (known.port, known.certificate, known.key) if known else _new_identity()
+    if known is not None and _is_taken(name, port):
+        port = _free_port()  # somebody took it while the bridge was down
     definition = Definition(
         name=name,
         context=resolved,
@@ -128,14 +132,38 @@ def define(context: str | None, options: dict[str, Any], idle_seconds: float | N
 
 def _new_identity() -> tuple[int, str, Secret]:
     """A free port, and a certificate for it that is its own authority: a kubeconfig names both, so both stay."""
-    import socket
     from datetime import timedelta
 
     from kubeauthn._io.carrier.one_run import OneRunAuthority
 
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
     # The authority's key is forgotten here: nothing else will ever be signed by it.
     authority = OneRunAuthority("kubeauthn bridge", life=timedelta(days=3650))
     server = authority.server()
-    return port, (server.certificate + authority.certificate).decode(), server.key
+    return _free_port(), (server.certificate + authority.certificate).decode(), server.key
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
+
+
+def _is_taken(name: str, port: int) -> bool:
+    """Whether somebody else listens there. Asked by connecting: to bind it could hinder a bridge that just starts."""
+    import socket
+    import time
+
+    from kubeauthn.plugins.bridge import control
+
+    end = time.monotonic() + _ANSWER_SECONDS
+    while time.monotonic() < end:
+        if control.ask(name, "status") is not None:
+            return False
+        try:
+            socket.create_connection(("127.0.0.1", port), _ANSWER_SECONDS).close()
+        except OSError:
+            return False
+        time.sleep(0.05)
+    return True

@@ -12,6 +12,8 @@ from kubeauthn._core.execwire import V1BETA1
 if TYPE_CHECKING:
     from kubeauthn.plugins.bridge.definition import Definition
 
+_MODULE = "kubeauthn.plugins.bridge.credential"
+
 
 def document(definition: Definition, *, api_version: str = V1BETA1) -> bytes:
     """JSON, which every reader of YAML reads. v1beta1 unless told: kubectl before 1.22 does not know v1."""
@@ -22,7 +24,7 @@ def document(definition: Definition, *, api_version: str = V1BETA1) -> bytes:
     exec_entry = {
         "apiVersion": api_version,
         "command": sys.executable,
-        "args": ["-m", "kubeauthn.plugins.bridge.credential", definition.name],
+        "args": ["-m", _MODULE, definition.name],
         "env": None,
         "interactiveMode": "Never",
         "provideClusterInfo": False,
@@ -42,3 +44,17 @@ def document(definition: Definition, *, api_version: str = V1BETA1) -> bytes:
         "users": [{"name": "bridge", "user": {"exec": exec_entry}}],
     }
     return json.dumps(whole, indent=1).encode() + b"\n"
+
+
+def is_document(content: bytes) -> bool:
+    """Whether `document` made it and nobody added to it: one cluster, one user, and that user is a bridge's."""
+    try:
+        whole = json.loads(content)
+        (cluster,), (context,), (user,) = whole["clusters"], whole["contexts"], whole["users"]
+        return (
+            [cluster["name"], user["name"], context["context"]["user"]] == ["bridge"] * 3
+            and user["user"].keys() == {"exec"}
+            and user["user"]["exec"]["args"][:2] == ["-m", _MODULE]
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return False

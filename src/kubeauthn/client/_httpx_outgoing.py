@@ -1,0 +1,73 @@
+"""A request of httpx or httpx2 on its way out: checked, with its headers, and never changed itself."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from kubeauthn._core.credential import Credential
+from kubeauthn.client.access import Access, is_idempotent
+
+# The library is a parameter, so its types cannot be named here.
+Request = Any
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+class Carried:
+    """What a library transport reads of a request, with the credential on it.
+
+    The caller's own request is not touched: whoever logs `response.request` finds no token there.
+    """
+
+    __slots__ = ("extensions", "method", "raw", "stream", "url")
+
+    def __init__(self, request: Request, raw: RawHeaders) -> None:
+        self.method = request.method
+        self.url = request.url
+        self.stream = request.stream
+        self.extensions = request.extensions
+        self.raw = raw
+
+    @property
+    def headers(self) -> Carried:
+        """The transports read `headers.raw` and nothing else of the headers."""
+        return self
+
+
+class Outgoing:
+    """The parts of sending that do no I/O, for the transports of both colours."""
+
+    def __init__(self, library: ModuleType, access: Access) -> None:
+        self._library = library
+        self._access = access
+        self._fixed: RawHeaders = [(name.encode(), value.encode()) for name, value in access.headers]
+        self._fixed_names = {name.lower() for name, _ in self._fixed}
+        self._known_destinations: set[tuple[bytes, bytes, int | None]] = set()
+
+    def prepare(self, request: Request) -> tuple[RawHeaders, bool]:
+        """Check where it goes. Its headers with the fixed ones, and whether it brings its own `Authorization`."""
+        url = request.url
+        destination = (url.raw_scheme, url.raw_host, url.port)
+        if destination not in self._known_destinations:
+            # A websocket is opened by a GET: wss is https, ws is http.
+            text = str(url)
+            self._access.check_destination("http" + text[2:] if text.startswith("ws") else text)
+            self._known_destinations.add(destination)
+        raw: RawHeaders = request.headers.raw
+        if self._fixed:
+            raw = [header for header in raw if header[0].lower() not in self._fixed_names] + self._fixed
+        return raw, "authorization" in request.headers
+
+    def may_repeat(self, request: Request) -> bool:
+        """After a 401: idempotent, and its body is at hand rather than streamed away."""
+        return self._access.may_repeat(request.method) and isinstance(request.stream, self._library.ByteStream)
+
+    def is_repeatable(self, request: Request) -> bool:
+        """After a connection that broke."""
+        return is_idempotent(request.method) and isinstance(request.stream, self._library.ByteStream)
+
+
+def with_credential(raw: RawHeaders, credential: Credential) -> RawHeaders:
+    if credential.authorization is None:
+        return raw
+    return [*raw, (b"Authorization", credential.authorization.reveal().encode("ascii"))]
