@@ -1,4 +1,4 @@
-"""CEL: the expressions of a typical configuration, beside the three packages that can be installed instead.
+"""CEL: the expressions of a typical configuration, beside cel-go in Kubernetes and the three packages for Python.
 
 A reading is what one token costs: its claims as JSON text are decoded and converted, then every expression is
 evaluated. The user, which a mapping makes, is at hand as a dictionary; a row of its own has it parsed from JSON too, on
@@ -14,9 +14,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench.measure import Row, interleaved, ratio_row, seconds_per_call
+from bench import peer
+from bench.measure import Row, cpu_per_call, interleaved, ratio_row, seconds_per_call
 from bench.startup import started
 
+CEL_GO = "cel-go in Kubernetes"
 CLAIMS = (
     'claims.username + ":external-user"',
     'claims.roles.split(",")',
@@ -44,7 +46,7 @@ Compile = Callable[[str, str], Callable[[dict[str, Any]], object] | None]
 
 
 def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
-    calls, rounds = (200, 7) if quick else (2000, 21)
+    calls, rounds = (200, 5) if quick else (2000, 21)
     for name, compile_expression in peers().items():
         usable = [(text, "claims") for text in CLAIMS if compile_expression(text, "claims")]
         usable += [(text, "user") for text in USER if compile_expression(text, "user")]
@@ -52,18 +54,19 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
         yield ratio_row(
             f"cel: {len(usable)} of the six expressions",
             interleaved(
-                seconds_per_call(ours(usable), calls), seconds_per_call(theirs(compile_expression, usable), few), rounds
+                cpu_per_call(ours(usable), calls), cpu_per_call(theirs(compile_expression, usable), few), rounds
             ),
             peer_name=name,
             goal=0.25,
         )
         if name == "cel-expr-python":
             both = (
-                seconds_per_call(_and_parse(ours(usable)), calls),
-                seconds_per_call(_and_parse(theirs(compile_expression, usable)), calls),
+                cpu_per_call(_and_parse(ours(usable)), calls),
+                cpu_per_call(_and_parse(theirs(compile_expression, usable)), calls),
             )
             readings = interleaved(*both, rounds)
             yield ratio_row("cel: the same, the user parsed from JSON too", readings, peer_name=name, goal=0.25)
+    yield from _beside_cel_go(calls, rounds)
     yield from _compiling(calls // 20, rounds)
     yield from _importing(15 if quick else 41)
     yield from _growing(quick)
@@ -174,6 +177,45 @@ def _cel_python() -> Compile:
         return run
 
     return compile_expression
+
+
+def _beside_cel_go(calls: int, rounds: int) -> Iterator[Row]:
+    """Each expression by itself, with claims and user as they are at hand; then what one token costs, from JSON on."""
+    with peer.started() as kubernetes:
+        if kubernetes is None:
+            return
+        for text in (*CLAIMS, *USER):
+            chosen = {"claims": [text] if text in CLAIMS else [], "user": [text] if text in USER else []}
+            kubernetes.order("prepare evaluate", name=text, payload=PAYLOAD, info=RESULT, decoded=True, **chosen)
+            readings = interleaved(
+                cpu_per_call(one_expression(text), calls * 5), kubernetes.cpu_per_call(text, calls), rounds
+            )
+            yield ratio_row(f"cel: {text}", readings, peer_name=CEL_GO, goal=1, unit="ns", scale=1e9)
+        for count in (10, 100, 1000):
+            name, info = f"{count} groups", {"username": "jane", "groups": [f"group-{index}" for index in range(count)]}
+            chosen = {"claims": [], "user": [USER[1]]}
+            kubernetes.order("prepare evaluate", name=name, payload=PAYLOAD, info=info, decoded=True, **chosen)
+            few = max(10, calls // count)
+            readings = interleaved(
+                cpu_per_call(one_expression(USER[1], info), few), kubernetes.cpu_per_call(name, few), rounds
+            )
+            yield ratio_row(f"cel: {USER[1]}, {count:,} groups", readings, peer_name=CEL_GO, goal=1)
+        every = {"claims": list(CLAIMS), "user": list(USER)}
+        kubernetes.order("prepare evaluate", name="all", payload=PAYLOAD, info=RESULT, **every)
+        expressions = [(text, "claims") for text in CLAIMS] + [(text, "user") for text in USER]
+        readings = interleaved(cpu_per_call(ours(expressions), calls), kubernetes.cpu_per_call("all", calls), rounds)
+        yield ratio_row("cel: the six expressions, claims from JSON", readings, peer_name=CEL_GO, goal=1)
+
+
+def one_expression(text: str, user: dict[str, Any] = RESULT) -> Callable[[], object]:
+    from kubeauthn.cel import kubernetes
+
+    if text in CLAIMS:
+        program = kubernetes.claims_environment().compile(text)
+        variables: dict[str, Any] = {"claims": kubernetes.decode_claims(PAYLOAD)}
+    else:
+        program, variables = kubernetes.user_environment().compile(text), {"user": user}
+    return lambda: program.evaluate(variables)
 
 
 def _compiling(calls: int, rounds: int) -> Iterator[Row]:

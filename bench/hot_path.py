@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.measure import Row, count_row, difference_row, interleaved, seconds_per_call
+from bench import peer
+from bench.measure import Row, count_row, difference_row, interleaved, ratio_row, seconds_per_call
 from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig
 from kubeauthn.client.exec_source import ExecPlugin
 from kubeauthn.client.refreshed import RefreshedSource
-from kubeauthn.testing.plugins import ScriptedPlugin
+from kubeauthn.testing.plugins import PluginDirectory, ScriptedPlugin
 
 CLUSTER = Cluster(server="https://127.0.0.1:6443")
 
@@ -54,7 +57,40 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
         peer_name="the same chain in a coroutine",
         goal=2.0,
     )
-    yield from _storms(folder, 100 if quick else 1000)
+    yield from _beside_client_go(folder, source, calls // 10, rounds)
+    for callers in (1, 10, 100) if quick else (1, 10, 100, 1000):
+        yield from _storms(folder, callers)
+
+
+def _beside_client_go(folder: Path, source: RefreshedSource, calls: int, rounds: int) -> Iterator[Row]:
+    """A request that gets its credential: cached; and with the plugin run for it, which is a shell script."""
+    lasting, ended = (
+        PluginDirectory(folder / f"go-{name}").script("plugin", f"echo '{_reply(seconds)}'\n")
+        for name, seconds in (("lasting", 3600), ("ended", -60))
+    )
+    with peer.started(cores=2) as client_go:
+        if client_go is None:
+            return
+        client_go.order("prepare exec", name="cached", command=str(lasting))
+        client_go.order("prepare exec", name="refresh", command=str(ended))
+
+        def ours() -> dict[str, str]:
+            headers = {"accept": "*/*"}
+            headers["authorization"] = source.get().authorization.reveal()  # type: ignore[union-attr]
+            return headers
+
+        readings = interleaved(seconds_per_call(ours, calls), client_go.seconds_per_call("cached", calls), rounds)
+        yield ratio_row("credential, cached, put into a request", readings, peer_name="client-go", goal=None)
+        config = ExecConfig(str(lasting), "client.authentication.k8s.io/v1", interactive_mode="Never")
+        run = seconds_per_call(ExecPlugin(config, CLUSTER).make_credential, 10)
+        readings = interleaved(run, client_go.seconds_per_call("refresh", 10), rounds)
+        yield ratio_row("credential, one run of the plugin", readings, peer_name="client-go", goal=None)
+
+
+def _reply(seconds: int) -> str:
+    ends = datetime.fromtimestamp(time.time() + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    status = {"token": "t" * 900, "expirationTimestamp": ends}
+    return json.dumps({"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status})
 
 
 def _awaited(function: Callable[[], object], calls: int) -> Callable[[], float]:
@@ -70,7 +106,7 @@ def _awaited(function: Callable[[], object], calls: int) -> Callable[[], float]:
 def _storms(folder: Path, callers: int) -> Iterator[Row]:
     import threading
 
-    source, plugin = scripted_source(folder, "threads")
+    source, plugin = scripted_source(folder, f"threads-{callers}")
     plugin.delay(0.3)
     served: list[object] = []
     threads = [threading.Thread(target=lambda: served.append(source.get())) for _ in range(callers)]
@@ -78,15 +114,17 @@ def _storms(folder: Path, callers: int) -> Iterator[Row]:
         thread.start()
     for thread in threads:
         thread.join()
-    yield count_row(f"{callers} threads at expiry: runs", plugin.runs, 1, "runs")
-    yield count_row(f"{callers} threads at expiry: served", len(served), callers, "callers")
+    yield count_row(f"{callers:,} {'thread' if callers == 1 else 'threads'} at expiry: runs", plugin.runs, 1, "runs")
+    yield count_row(
+        f"{callers:,} {'thread' if callers == 1 else 'threads'} at expiry: served", len(served), callers, "callers"
+    )
 
-    source, plugin = scripted_source(folder, "tasks")
+    source, plugin = scripted_source(folder, f"tasks-{callers}")
     plugin.delay(0.3)
 
     async def all_of_them() -> int:
         return len(await asyncio.gather(*(source.get_async() for _ in range(callers))))
 
     count = asyncio.run(all_of_them())
-    yield count_row(f"{callers} tasks at expiry: runs", plugin.runs, 1, "runs")
-    yield count_row(f"{callers} tasks at expiry: served", count, callers, "callers")
+    yield count_row(f"{callers:,} {'task' if callers == 1 else 'tasks'} at expiry: runs", plugin.runs, 1, "runs")
+    yield count_row(f"{callers:,} {'task' if callers == 1 else 'tasks'} at expiry: served", count, callers, "callers")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,32 @@ def interleaved(ours: Callable[[], float], peer: Callable[[], float], rounds: in
     return readings
 
 
+def in_turns(readers: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """`rounds` readings of each of several, in turns, each turn beginning with another one."""
+    names = list(readers)
+    readings: dict[str, list[float]] = {name: [] for name in names}
+    for name in names:
+        readers[name]()  # warm up
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            gc.collect()
+            readings[name].append(readers[name]())
+    return readings
+
+
+def cpu_per_call(function: Callable[[], object], calls: int) -> Callable[[], float]:
+    """A reading: the processor time of this process for one call, which another process's load does not lengthen."""
+
+    def reading() -> float:
+        started = time.process_time()
+        for _ in range(calls):
+            function()
+        return (time.process_time() - started) / calls
+
+    return reading
+
+
 def seconds_per_call(function: Callable[[], object], calls: int) -> Callable[[], float]:
     """A reading: the mean time of one call over `calls` calls."""
 
@@ -53,6 +80,8 @@ def seconds_per_call(function: Callable[[], object], calls: int) -> Callable[[],
 
 def spread(readings: list[float]) -> float:
     """Half the distance between the quartiles, as a part of the median."""
+    if len(readings) < 2:
+        return 0.0
     low, middle, high = statistics.quantiles(readings, n=4)
     return (high - low) / 2 / middle if middle else 0.0
 
@@ -70,7 +99,7 @@ def ratio_row(
     ours, peer = (statistics.median(side) for side in readings)
     ratio = statistics.median(mine / theirs for mine, theirs in zip(*readings, strict=True))
     met = goal is None or ratio <= goal
-    told = "none" if goal is None else f"≤ {goal:g} ×"
+    told = "none" if goal is None else f"≤ {goal:.3g} ×"
     return Row(name, ours * scale, peer * scale, unit, ratio, told, met, _spreads(readings), peer_name)
 
 
@@ -87,6 +116,37 @@ def difference_row(
     ours, peer = (statistics.median(side) * scale for side in readings)
     met = ours - peer <= goal
     return Row(name, ours, peer, unit, ours / peer, f"≤ {goal:g} {unit} more", met, _spreads(readings), peer_name)
+
+
+def rate_row(
+    name: str, readings: tuple[list[float], list[float]], *, peer_name: str, goal: float | None, unit: str = "1/s"
+) -> Row:
+    """More is better: the goal is a least ratio."""
+    ours, peer = (statistics.median(side) for side in readings)
+    ratio = statistics.median(mine / theirs for mine, theirs in zip(*readings, strict=True))
+    met = goal is None or ratio >= goal
+    told = "none" if goal is None else f"≥ {goal:.3g} ×"
+    return Row(name, ours, peer, unit, ratio, told, met, _spreads(readings), peer_name)
+
+
+def above_row(
+    name: str, ours: list[float], peer: list[float], floor: list[float], *, peer_name: str, goal: float | None
+) -> Row:
+    """What each takes above a floor that neither can go below; the goal is a largest ratio of the two."""
+    mine = [max(0.0, reading - least) for reading, least in zip(ours, floor, strict=True)]
+    theirs = [max(1e-9, reading - least) for reading, least in zip(peer, floor, strict=True)]
+    return ratio_row(name, (mine, theirs), peer_name=peer_name, goal=goal)
+
+
+def growth_rows(name: str, seconds: Mapping[int, float], most: float) -> list[Row]:
+    """Ten times the work may take at most `most` times as long, at every size."""
+    rows = []
+    for few, many in pairwise(seconds):
+        ratio = seconds[many] / seconds[few]
+        ours, peer = seconds[many] * 1e6, seconds[few] * 1e6
+        told = f"≤ {most:g} ×"
+        rows.append(Row(f"{name}: {many:,}", ours, peer, "µs", ratio, told, ratio <= most, "", f"{few:,}"))
+    return rows
 
 
 def count_row(name: str, ours: int, wanted: int, unit: str) -> Row:

@@ -1,11 +1,14 @@
 """Load on `kubeauthn serve` while its file changes each second and the issuer's keys every five.
 
-    python -m bench.serve_soak [--seconds 60] [--workers 2] [--ahead 0]
+    python -m bench.serve_soak [--seconds 60] [--workers 2] [--ahead 8]
 
 Counts wrong answers, answers of 5xx and lost connections, of which there must be none, and shows how memory went.
-With `--ahead 0` a key signs as soon as it is published. Unknown keys are looked up every 30 s at most
-(`fetch_limits.UNKNOWN_KEY_SECONDS`), so a second rotation within that time shows as refusals; with `--ahead 8` each
-look-up brings the keys of the next 40 s along.
+
+The keys rotate as issuers rotate them: a key is published some time before it signs. Unknown keys are looked up every
+30 s at most (`fetch_limits.UNKNOWN_KEY_SECONDS`, as in Kubernetes), so with a rotation every 5 s a look-up must bring
+along the keys of the next 30 s: eight of them are published ahead. With `--ahead 0` a key signs as soon as it is
+published, and a second rotation within the 30 s shows as refusals: that is the limit at work, and no fault.
+
 A wrong answer is a user of neither the configuration before nor the one after a change, or a refusal of a good token.
 """
 
@@ -30,6 +33,8 @@ from kubeauthn.testing import Issuer
 CALLERS = 8
 ROTATE_SECONDS = 5.0
 RELOAD_SECONDS = 1.0
+AHEAD = 8
+"""Keys that are published and do not sign yet: 40 s of rotations, and the limit on look-ups is 30 s."""
 KEPT_KEYS = 2
 """An issuer publishes a new key beside the last one, as real ones do."""
 
@@ -74,7 +79,7 @@ def configuration(issuer: Issuer, number: int) -> str:
     return json.dumps(document)
 
 
-async def soak(seconds: float, workers: int, ahead: int = 0) -> Soak:
+async def soak(seconds: float, workers: int, ahead: int = AHEAD) -> Soak:
     """`ahead` keys are published before they sign."""
     seen = Soak()
     with Issuer() as issuer, tempfile.TemporaryDirectory() as directory:
@@ -207,7 +212,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--ahead", type=int, default=0, help="keys that are published before they sign (0)")
+    parser.add_argument("--ahead", type=int, default=AHEAD, help="keys that are published before they sign (8)")
     arguments = parser.parse_args()
     seen = asyncio.run(soak(arguments.seconds, arguments.workers, arguments.ahead))
     wrong = sum(seen.wrong.values())

@@ -1,0 +1,3 @@
+module kubeauthn.example/bench/load
+
+go 1.22
