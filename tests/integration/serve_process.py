@@ -84,17 +84,18 @@ class Serve:
             self.address: str = until(self._address, "the server listens")
         except AssertionError:
             self.process.kill()
+            self.__exit__()
             raise AssertionError("".join(self.raw)) from None
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.terminate()
-            try:
-                self.process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         for reader in self._readers:
             reader.join(PATIENCE)
         for stream in (self.process.stdout, self.process.stderr):

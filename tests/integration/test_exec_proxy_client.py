@@ -112,6 +112,7 @@ def test_not_switched_on_the_plugin_sees_what_it_always_saw_and_its_proxy_is_ref
     use(server, tmp_path, monkeypatch, proxy.user(switched_on=False))
     with connect() as api, pytest.raises(PluginReplyError, match="the exec proxy is not switched on for it") as caught:
         api.get(PATH)
+    wait_for(lambda: (proxy.folder / "serving").exists(), 10)  # the daemon may still be on its way
     os.kill(proxy.serving_pid, signal.SIGKILL)
     assert "KUBEAUTHN_EXEC_PROXY=1" in (caught.value.hint or "")
     assert proxy.info()["spec"].keys() == {"interactive", "cluster"}
@@ -185,6 +186,9 @@ def test_a_reply_that_is_not_right_ends_the_proxy(
         ('echo \'{"status": {"proxyConfig": {}}} and more\'', PluginReplyError),
         ("exec sleep 600", PluginTimeout),
         ("printf '{'; exec sleep 600", PluginTimeout),
+        ("while :; do printf ' '; sleep 0.02; done", PluginTimeout),
+        ('printf \'{"status": "\'; exec yes', PluginReplyError),
+        ("head -c 99999 /dev/zero | tr '\\0' '['; head -c 99999 /dev/zero | tr '\\0' ']'", PluginReplyError),
         ("exit 3", PluginFailed),
     ],
 )
@@ -555,6 +559,61 @@ def test_exec_and_port_forward_of_the_official_client(server: ApiServer, proxy: 
     connection.sendall(b"round trip")
     assert connection.recv(100) == b"round trip"
     connection.close()
+    assert set(users(server)) == {"jane"}
+
+
+def test_exec_of_kubernetes_asyncio(server: ApiServer, proxy: ProxyPlugin):
+    pytest.importorskip("kubernetes_asyncio")
+    import asyncio
+
+    from kubernetes_asyncio import client
+    from kubernetes_asyncio.stream import WsApiClient
+
+    from kubeauthn.client.access import open_access
+    from kubeauthn.client.kubernetes_asyncio import configure
+
+    server.add_pod("web")
+
+    async def run() -> str:
+        configuration = client.Configuration()
+        configure(configuration, open_access())
+        async with WsApiClient(configuration) as api:
+            core = client.CoreV1Api(api)
+            answer: str = await core.connect_get_namespaced_pod_exec(
+                "web", "default", command=["echo", "through"], stdout=True, stderr=True, stdin=False
+            )
+            return answer
+
+    assert asyncio.run(run()) == "through\n"
+    assert set(users(server)) == {"jane"}
+
+
+def test_exec_of_kr8s(server: ApiServer, proxy: ProxyPlugin):
+    pytest.importorskip("kr8s")
+    import kr8s.objects
+
+    from kubeauthn.client.kr8s import api as api_of
+
+    server.add_pod("web")
+    pod = kr8s.objects.Pod.get("web", "default", api=api_of())
+    assert pod.exec(["echo", "through"]).stdout == b"through\n"
+    assert set(users(server)) == {"jane"}
+
+
+def test_exec_of_aiohttp(server: ApiServer, proxy: ProxyPlugin):
+    pytest.importorskip("aiohttp")
+    import asyncio
+
+    from kubeauthn.client import aiohttp as adapter
+
+    server.add_pod("web")
+    path = "/api/v1/namespaces/default/pods/web/exec?command=echo&command=through&stdout=true"
+
+    async def run() -> list[bytes]:
+        async with adapter.session() as session, session.ws_connect(path, protocols=["v4.channel.k8s.io"]) as socket:
+            return [message.data async for message in socket]
+
+    assert b"\x01through\n" in asyncio.run(run())
     assert set(users(server)) == {"jane"}
 
 

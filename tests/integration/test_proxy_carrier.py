@@ -13,7 +13,7 @@ import pytest
 
 from kubeauthn._core.kubeconfig.model import Cluster
 from kubeauthn.testing import ApiServer
-from kubeauthn.testing.proxy import ConnectProxy
+from kubeauthn.testing.proxy import ConnectProxy, Socks5Proxy
 from tests.integration.proxy_parts import (
     RoughServer,
     ask,
@@ -283,16 +283,18 @@ def test_a_client_that_leaves_ends_its_watch_at_the_server(tmp_path: Path):
         eventually(ended.is_set, "the watch's end at the server")
 
 
-def test_the_way_through_a_proxy(server: ApiServer, tmp_path: Path):
-    with ConnectProxy() as between:
+@pytest.mark.parametrize("kind", [ConnectProxy, Socks5Proxy])
+def test_the_way_through_a_proxy(kind: type[ConnectProxy | Socks5Proxy], server: ApiServer, tmp_path: Path):
+    with kind() as between:
         cluster = cluster_of(server, proxy_url=between.url)
         with running(tmp_path, cluster) as proxy:
             assert proxy.ask("GET /version HTTP/1.1")[0] == 200
         assert [str(tunnel) for tunnel in between.tunnels] == [f"127.0.0.1:{server.port}"]
 
 
-def test_a_proxy_that_demands_authentication(server: ApiServer, tmp_path: Path):
-    with ConnectProxy(username="jane", password="s3cret") as between:
+@pytest.mark.parametrize("kind", [ConnectProxy, Socks5Proxy])
+def test_a_proxy_that_demands_authentication(kind: type[ConnectProxy | Socks5Proxy], server: ApiServer, tmp_path: Path):
+    with kind(username="jane", password="s3cret") as between:
         with running(tmp_path, cluster_of(server, proxy_url=between.url)) as proxy:
             status, _, body = proxy.ask("GET /version HTTP/1.1")
             assert status == 502

@@ -491,6 +491,52 @@ def test_the_server_revokes_and_records(issuer: Issuer, tmp_path: Path):
     assert jane not in "".join(server.raw)
 
 
+def test_the_last_lines_are_written_when_the_server_ends_and_a_renamed_log_is_left_alone(
+    issuer: Issuer, tmp_path: Path
+):
+    from tests.integration import serve_process
+
+    file, log, old = tmp_path / "authentication.yaml", tmp_path / "audit", tmp_path / "audit.1"
+    file.write_text(serve_process.configuration(issuer))
+    token = issuer.token("jane", audience="kubernetes")
+    with serve_process.Serve(file, "--workers", "2", f"--audit-log={log}") as server:
+        server.ready()
+        for _ in range(20):
+            server.review(token)
+        until(lambda: len(log.read_text().splitlines()) == 20)
+        log.rename(old)
+        server.hang_up()
+        file.write_text(serve_process.configuration(issuer, prefix="new:"))
+        server.said("configuration reloaded")  # the hang-up came before it, on the same channel
+        with server.client() as client:
+            for _ in range(200):
+                assert client.post("/", json=serve_process.review(token)).status_code == 200
+        server.process.terminate()
+        server.process.wait(30)
+    assert len(old.read_text().splitlines()) == 20
+    assert len(log.read_text().splitlines()) == 200
+
+
+def test_traces_go_where_the_environment_says(issuer: Issuer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from tests.integration import serve_process
+
+    pytest.importorskip("opentelemetry.sdk")
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
+    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "none")
+    file = tmp_path / "authentication.yaml"
+    file.write_text(serve_process.configuration(issuer))
+    token = issuer.token("jane", audience="kubernetes")
+    with serve_process.Serve(file, "--tracing") as server:
+        server.ready()
+        assert server.review(token)["authenticated"] is True
+    # Spans wait to be sent together: the end of the worker sends them.
+    printed = "".join(server.stdout)
+    assert '"name": "kubeauthn.decide"' in printed
+    assert "jane" not in printed
+    assert token not in printed
+
+
 def test_the_server_does_not_start_with_options_that_cannot_work(issuer: Issuer, tmp_path: Path):
     from tests.integration.serve_process import configuration as served
 

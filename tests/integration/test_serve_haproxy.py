@@ -14,27 +14,26 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from kubeauthn.testing import Issuer
+from kubeauthn.testing import CertificateAuthority, Issuer
 from tests.conftest import SYSTEM_PATH
 from tests.integration.serve_process import Serve, configuration, review, until
 
-HAPROXY = """\
-defaults
-  mode http
-  timeout connect 1s
-  timeout client 10s
-  timeout server 10s
-  option redispatch
-frontend in
-  bind {bind}
-  default_backend replicas
-backend replicas
-  balance roundrobin
-  option httpchk GET /readyz
-  default-server check inter 100ms fall 1 rise 1
-  server one {one}
-  server two {two}
-"""
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
+
+
+def documented(bind: str, authority: Path, one: str, two: str) -> str:
+    """The configuration of the page, with the addresses of this test."""
+    text = PAGE.read_text().partition("```haproxy\n")[2].partition("```")[0]
+    changes = {
+        ":8443 ssl crt /etc/haproxy/webhook.pem": bind,
+        "/etc/haproxy/replicas.crt": str(authority),
+        "192.0.2.1:8443": one,
+        "192.0.2.2:8443": two,
+    }
+    for old, new in changes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
 
 
 def free_port() -> int:
@@ -45,10 +44,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def haproxy(directory: Path, *replicas: str) -> Iterator[httpx2.URL]:
+def haproxy(directory: Path, ca: CertificateAuthority, *replicas: str) -> Iterator[httpx2.URL]:
     port = free_port()
-    file = directory / "haproxy.cfg"
-    file.write_text(HAPROXY.format(bind=f"127.0.0.1:{port}", one=replicas[0], two=replicas[1]))
+    file, authority = directory / "haproxy.cfg", directory / "replicas.crt"
+    authority.write_bytes(ca.certificate_pem)
+    file.write_text(documented(f"127.0.0.1:{port}", authority, *replicas))
     program = shutil.which("haproxy", path=SYSTEM_PATH)
     assert program
     process = subprocess.Popen([program, "-db", "-f", str(file)], stderr=subprocess.DEVNULL)
@@ -94,18 +94,18 @@ class Caller(threading.Thread):
 
 @pytest.mark.needs("haproxy")
 def test_a_replica_that_is_killed_and_comes_back_costs_at_most_one_retry(tmp_path: Path):
-    ports = [free_port(), free_port()]
+    ports, ca = [free_port(), free_port()], CertificateAuthority()
     with Issuer() as issuer:
         file = tmp_path / "authentication.yaml"
         file.write_text(configuration(issuer))
 
         def replica(port: int) -> Serve:
-            return Serve(file, "--listen", f"127.0.0.1:{port}")
+            return Serve(file, "--listen", f"127.0.0.1:{port}", tls=tmp_path / f"tls-{port}", ca=ca)
 
         tokens = {name: issuer.token(name, audience="kubernetes") for name in ("jane", "john", "eve", "bob")}
         with replica(ports[0]) as one, replica(ports[1]) as two:
             one.ready(), two.ready()
-            with haproxy(tmp_path, *(f"127.0.0.1:{port}" for port in ports)) as url:
+            with haproxy(tmp_path, ca, *(f"127.0.0.1:{port}" for port in ports)) as url:
                 until(lambda: _answers(url), "HAProxy finds both")
                 stop, phase = threading.Event(), ["both are there"]
                 callers = [Caller(url, token, name, stop, phase) for name, token in tokens.items()]

@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubeauthn._core.authentication.load import load_configuration
-from kubeauthn.cel import CelError, CompileError
 from kubeauthn.cel.deep_stack import DeepStack
-from kubeauthn.cel.kubernetes import claims_environment, decode_claims, user_environment
-from kubeauthn.cel.typed_json import to_typed_json
-from kubeauthn.errors import AuthenticationConfigError
 from kubeauthn.testing import recorded_authn, recorded_cel
 from tests.oracle.meant import meant
 from tests.oracle.process import Oracle
@@ -59,7 +54,7 @@ class Sides:
             if not mismatches:
                 return None
         what, theirs, found = mismatches[0]
-        reason = meant(case, answers[0], ours, what)
+        reason = meant(case, answers[0], ours, what, self.oracle_answer, self.answer)
         return Difference(what, case, theirs, found, reason, tuple(answers))
 
     def oracle_answer(self, case: Case) -> Case:
@@ -75,14 +70,8 @@ class Sides:
         """Our answer, by the rules of this minor."""
         if "expr" in case:
             with DeepStack(case["expr"]):
-                return _answer_expression(case, self.minor)
-        try:
-            load_configuration(case["config"], case.get("disallowedIssuers") or (), self.minor)
-        except AuthenticationConfigError as error:
-            if error.errors[0].kind in (recorded_authn.SYNTAX, recorded_authn.DECODE, recorded_authn.STRICT):
-                return {"strictDecodeError": str(error), "authenticated": False}
-            return {"configErrors": [fault.text for fault in error.errors], "authenticated": False}
-        return self._authn.answer(case)
+                return recorded_cel.answer({**case, "kubernetes": self.minor})
+        return self._authn.answer({**case, "kubernetes": self.minor})
 
     @staticmethod
     def _mismatches(case: Case, answers: list[Case], ours: Case) -> list[tuple[str, str, str]]:
@@ -107,22 +96,3 @@ def comparable(case: Case, answer: Case) -> Case:
         return plain
     error = recorded_authn._without_scheme(plain.get("strictDecodeError"))
     return {**plain, "strictDecodeError": error, "configErrors": plain.get("configErrors") or []}
-
-
-def _answer_expression(case: Case, minor: str) -> Case:
-    is_user = case.get("env") == "user"
-    environment = user_environment(minor) if is_user else claims_environment(minor)
-    try:
-        program = environment.compile(case["expr"])
-    except CompileError as error:
-        text = str(error)
-        return {"compileError": text if text.startswith("program instantiation") else f"compilation failed: {text}"}
-    if case.get("check") == "bool" and str(program.output_type) != "bool":
-        return {"compileError": "must evaluate to bool"}
-    found: Case = {"outputType": str(program.output_type)}
-    try:
-        variables = {"user": case["user"]} if is_user else {"claims": decode_claims(case["claims"])}
-        value, cost = program.evaluate(variables)
-        return {**found, "value": to_typed_json(value), "cost": cost}
-    except CelError as error:
-        return {**found, "evalError": str(error)}

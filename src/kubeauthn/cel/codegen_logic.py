@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .folding import NOT_CONSTANT, fold
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from .ast import Call, Node
     from .codegen import Generator, Value
 
-__all__ = ["logical", "not_strictly_false", "operands"]
+__all__ = ["asserted", "kept", "logical", "not_strictly_false", "operands"]
 
 
 def logical(g: Generator, node: Call) -> Value:
@@ -99,6 +100,41 @@ def not_strictly_false(g: Generator, node: Call) -> Value:
     g.emit(f"except ABSORBED: {result} = True")
     g.charge(1)
     return result, BOOL
+
+
+def asserted(g: Generator, write: Callable[[], list[Value]], wanted: str) -> list[Value]:
+    """What `write` writes. An error in it is the end of the whole evaluation: see `costs.ASSERTED`."""
+    g.flush()
+    g.emit("try:")
+    g.indent += 1
+    g.blocks += 1
+    head = len(g.lines)
+    values = write()
+    g.flush()
+    if len(g.lines) == head:
+        g.emit("pass")
+    g.blocks -= 1
+    g.indent -= 1
+    g.emit("except LimitError: raise")
+    g.emit(f"except ABSORBED: raise wrong_argument('*types.Err', {wanted!r}) from None")
+    return values
+
+
+def kept(g: Generator, write: Callable[[], Value], error: str) -> Value:
+    """What `write` writes, with its error kept in `error` for later."""
+    g.flush()
+    g.emit(f"{error} = None")
+    g.emit("try:")
+    g.indent += 1
+    g.blocks += 1
+    value = write()
+    g.flush()
+    g.emit("pass")
+    g.blocks -= 1
+    g.indent -= 1
+    g.emit("except LimitError: raise")
+    g.emit(f"except ABSORBED as {error}x: {error} = {error}x")
+    return value
 
 
 def operands(g: Generator, parts: list[Node]) -> list[Value]:

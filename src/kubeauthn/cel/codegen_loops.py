@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import codegen_logic as logic
 from .ast import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, walk
 from .folding import NOT_CONSTANT, fold
+from .library.costs import LIST_ASSERTED
+from .macros import SORT_INPUT
 from .types import BOOL, DYN, INT, STRING, Type, list_of
 
 if TYPE_CHECKING:
@@ -51,12 +54,29 @@ def _is_accu(node: Comprehension, part: Node) -> bool:
 
 def _bind(g: Generator, node: Comprehension) -> Value:
     """A name for a value. One that is never used is never computed."""
-    used = any(isinstance(part, Ident) and part.name == node.accu for part in walk(node.result))
-    value = g.value(node.init) if used else ("None", DYN)
+    parts = list(walk(node.result))
+    if not any(isinstance(part, Ident) and part.name == node.accu for part in parts):
+        value: Value = "None", DYN
+    elif node.accu == SORT_INPUT and g.cel_go:
+        value = logic.asserted(g, lambda: [g.value(node.init)], LIST_ASSERTED)[0]
+    elif any(_may_not_run(part) for part in parts):
+        value = g.temporary(), DYN
+        g.emit(f"{value[0]} = MISSING")
+        g.compute_when_used(value[0], lambda: g.value(node.init)[0])
+    else:
+        value = g.value(node.init)
     g.scopes.append({node.accu: value})
     result = g.value(node.result)
     g.scopes.pop()
     return result
+
+
+def _may_not_run(node: Node) -> bool:
+    """Whether a part of the node may be left out when it is evaluated."""
+    return isinstance(node, Comprehension) or (isinstance(node, Call) and node.function in _LEAVE_OUT)
+
+
+_LEAVE_OUT = frozenset(("_&&_", "_||_", "_?_:_", "_[_]", "_[?_]", "_?._", "@in", "or", "orValue"))
 
 
 class _Loop:
@@ -121,7 +141,7 @@ class _Loop:
 def _may_take_long(line: str) -> bool:
     """Whether a line calls a library's function, an equality, or a part that was moved out."""
     moved_out = line.endswith("()") and line.lstrip().startswith("f")
-    return moved_out or "= k" in line or "equals(" in line or "differ(" in line
+    return moved_out or "= k" in line or any(word in line for word in ("equals(", "differ(", "reopened("))
 
 
 def _believable(known: Type) -> Type:

@@ -28,7 +28,7 @@ from .resolver import resolve
 from .runtime import namespace, new_deadline, new_tick
 from .source import Source
 from .spec_overloads import as_specified
-from .types import DYN, Type, list_of, map_of, optional_of, parse_type, struct
+from .types import DYN, Type, list_of, map_of, opaque, optional_of, parameter, parse_type, struct
 from .validators import validate
 
 __all__ = ["COST_LIMIT", "TIME_LIMIT", "Environment"]
@@ -36,6 +36,10 @@ __all__ = ["COST_LIMIT", "TIME_LIMIT", "Environment"]
 
 _TYPE_PARAMETERS: dict[str, Type] = {
     "list": list_of(DYN), "map": map_of(DYN, DYN), "optional_type": optional_of(DYN),
+}  # fmt: skip
+_OLD_TYPE_PARAMETERS: dict[str, Type] = {
+    "list": list_of(parameter("A")), "map": map_of(parameter("A"), parameter("B")),
+    "optional_type": opaque("optional_type"),
 }  # fmt: skip
 
 
@@ -75,7 +79,8 @@ class Environment:
                 if cross_type_comparisons or not _is_cross_type(row):
                     _add_overload(table, row if quirks.cel_go else as_specified(row))
             for type_name in library.types:
-                type_names[type_name] = _TYPE_PARAMETERS.get(type_name) or parse_type(type_name)
+                named = _OLD_TYPE_PARAMETERS if quirks.old_cel_go else _TYPE_PARAMETERS
+                type_names[type_name] = named.get(type_name) or parse_type(type_name)
             self._macros.update(library.macros)
         self._optional_syntax = any(name.partition("@")[0] == "optional" for name in names)
         for row in functions:
@@ -141,12 +146,14 @@ class Environment:
                 raise _faults(source) from None
 
     def _compile(self, source: Source) -> Program:
-        node = parse(source, self._macros, optional_syntax=self._optional_syntax)
+        node = parse(
+            source, self._macros, optional_syntax=self._optional_syntax, escaped_identifiers=not self._quirks.old_cel_go
+        )
         if node is None:
             raise _faults(source)
         declarations = self._declarations
         if self._checked:
-            node = check(source, node, declarations, homogeneous=self._strict_literals, cel_go=self._quirks.cel_go)
+            node = check(source, node, declarations, homogeneous=self._strict_literals, quirks=self._quirks)
             if not source.issues and self._validate_literals:
                 validate(source, node)
             if source.issues:
@@ -162,7 +169,7 @@ class Environment:
         except EvalError as error:
             # what cel-go finds out while it plans the program
             raise CompileError(
-                (Issue(1, 1, error.message),), f"program instantiation failed: {error.message}"
+                (Issue(1, 1, error.message),), f"program instantiation failed: {error.message}", node.type or DYN
             ) from None
         scope = {**self._names, **generator.names}
         # The source holds own names and the reprs of constants only: nothing of the expression's text is code.

@@ -3,14 +3,20 @@
 CelError
 ├── CompileError   the text is no valid expression, or its types do not fit: whoever wrote it must act
 └── EvalError      a valid expression met values it has no answer for, or ran into a limit
-    └── LimitError it cost too much or took too long
+    ├── BadKeyError  a list or a map, say, was used as a key
+    └── LimitError   it cost too much or took too long
+        └── BadArgumentError  an argument on which cel-go itself fails
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["CelError", "CompileError", "EvalError", "Issue", "LimitError"]
+TYPE_CHECKING = False  # typing itself takes longer to import than all of this package's surface
+if TYPE_CHECKING:
+    from .types import Type
+
+__all__ = ["BadArgumentError", "BadKeyError", "CelError", "CompileError", "EvalError", "Issue", "LimitError"]
 
 
 class CelError(Exception):
@@ -36,10 +42,14 @@ class Issue:
 
 
 class CompileError(CelError):
-    """The expression is not valid. `issues` holds every fault that was found, in the order of the text."""
+    """The expression is not valid. `issues` holds every fault that was found, in the order of the text.
 
-    def __init__(self, issues: Iterable[Issue], message: str = "") -> None:
+    `output_type` is the expression's type where it has one: the text was good, and no program could be made of it.
+    """
+
+    def __init__(self, issues: Iterable[Issue], message: str = "", output_type: Type | None = None) -> None:
         self.issues = tuple(issues)
+        self.output_type = output_type
         super().__init__(message or "\n".join(str(issue) for issue in self.issues))
 
 
@@ -51,5 +61,21 @@ class EvalError(CelError):
         self.message = message
 
 
+class BadKeyError(EvalError):
+    """A value that can be no key was used as one. What the text calls it depends on where it came from."""
+
+    def __init__(self, message: str, value: object) -> None:
+        super().__init__(message)
+        self.value = value
+
+
 class LimitError(EvalError):
     """The evaluation was stopped: it cost too much or took too long."""
+
+
+class BadArgumentError(LimitError):
+    """A value of the wrong type, on which cel-go itself fails. What the text calls it depends on where it came from."""
+
+    def __init__(self, message: str, value: object) -> None:
+        super().__init__(message)
+        self.value = value

@@ -16,6 +16,7 @@ from typing import Any
 from .environment import Environment
 from .errors import CelError, EvalError
 from .libraries import KUBERNETES_LIBRARIES
+from .overloads import Overload
 from .quirks import Quirks
 from .types import ANY, DURATION, TIMESTAMP
 
@@ -23,6 +24,9 @@ __all__ = ["LATEST", "OLDEST", "Claims", "claims_environment", "decode_claims", 
 
 OLDEST, LATEST = 28, 37
 _FIRST_VALIDATING = 29
+_FIRST_WITH_LISTS = 34
+_FIRST_OF_NEW_CEL_GO = 37
+"""1.37 has cel-go 0.29, 1.34 to 1.36 have 0.26."""
 _USER = "kubernetes.UserInfo"
 _HIDDEN_TYPES = (
     *(f"kubernetes.{name}" for name in ("NamedFormat", "Quantity", "Semver", "URL")),
@@ -80,6 +84,7 @@ def _make(variable: str, minor: int) -> Environment:
                 "extra": "map(string, list(string))",
             }
         },
+        functions=_old_functions(minor) if minor < _FIRST_OF_NEW_CEL_GO else (),
         strict_literals=minor < _FIRST_VALIDATING,
         validate_literals=minor >= _FIRST_VALIDATING,
         quirks=Quirks(
@@ -87,10 +92,18 @@ def _make(variable: str, minor: int) -> Environment:
             escaped_names=True,
             free_has=True,
             cel_go=True,
+            old_cel_go=minor < _FIRST_OF_NEW_CEL_GO,
             hidden_types=_HIDDEN_TYPES,
             undefined_types={"timestamp": TIMESTAMP, "duration": DURATION, "google.protobuf.Any": ANY},
         ),
     )
+
+
+def _old_functions(minor: int) -> tuple[Overload, ...]:
+    from .library import basics, conversions, lists, strings  # libraries are imported when an environment has them
+
+    old = (*basics.OLD_OVERLOADS, *strings.OLD_OVERLOADS, conversions.OLD_DURATION)
+    return (*old, *lists.OLD_OVERLOADS) if minor >= _FIRST_WITH_LISTS else old
 
 
 class Claims(dict[str, Any]):

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from .ast import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select
 
 __all__ = [
-    "LIST_MACROS", "OPTIONAL_MACROS", "STANDARD_MACROS", "TWO_VARIABLE_MACROS", "Expander", "MacroError", "MacroKey",
-    "bind",
+    "LIST_MACROS", "OPTIONAL_MACROS", "SORT_INPUT", "STANDARD_MACROS", "TWO_VARIABLE_MACROS", "Expander", "MacroError",
+    "MacroKey", "bind",
 ]  # fmt: skip
 
 MacroKey = tuple[str, int, bool]  # name, number of arguments (-1: any), called on a receiver
@@ -20,6 +20,7 @@ Expander = Callable[[int, "Node | None", "list[Node]"], "Node | None"]
 ACCUMULATOR = "@result"
 _OLD_ACCUMULATOR = "__result__"
 UNUSED = "#unused"
+SORT_INPUT = "@__sortBy_input__"
 
 
 class MacroError(Exception):
@@ -150,9 +151,8 @@ def _sort_by(at: int, target: Node | None, args: list[Node]) -> Node:
             at if target is None else target.offset,
             "sortBy can only be applied to a list, identifier, comprehension, call or select expression",
         )
-    name = "@__sortBy_input__"
-    keys = _map(at, Ident(at, name), args)
-    return bind(at, name, target, Call(at, "@sortByAssociatedKeys", [keys], Ident(at, name)))
+    keys = _map(at, Ident(at, SORT_INPUT), args)
+    return bind(at, SORT_INPUT, target, Call(at, "@sortByAssociatedKeys", [keys], Ident(at, SORT_INPUT)))
 
 
 def _optional_map(flat: bool) -> Expander:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import EvalError
+from .errors import EvalError, LimitError
 from .escaping import escape_name
 from .library.indexing import display_key
 from .values import MISSING, CelMap, UInt, make_map, type_name
 
-__all__ = ["insert", "insert_all", "inserted", "new_map", "new_map_escaped", "new_map_strict", "protect"]
+__all__ = [
+    "check_hashable",
+    "insert",
+    "insert_all",
+    "inserted",
+    "new_map",
+    "new_map_escaped",
+    "new_map_strict",
+    "protect",
+]
+
+_UNHASHABLE = {"bytes": "types.Bytes", "kubernetes.NamedFormat": "cel.Format", "kubernetes.Semver": "cel.Semver"}
 
 
 def new_map(*flat: Any) -> object:
@@ -51,7 +62,15 @@ def protect(value: object) -> object:
     return value
 
 
+def check_hashable(key: object) -> None:
+    """Raises for a key on which Go panics: that ends the whole evaluation, no `||` forgets it."""
+    go_type = _UNHASHABLE.get(type_name(key))
+    if go_type is not None:
+        raise LimitError(f"internal error: runtime error: hash of unhashable type {go_type}")
+
+
 def _bad_key(key: object) -> tuple[object, ...]:
+    check_hashable(key)
     # cel-go keeps such an entry, where nothing can find it
     return (type(key), id(key))
 

@@ -192,11 +192,7 @@ class _Parser(TokenReader):
         except RuleFailedError:
             return self.recover()
         kind, _, offset = self.tokens[self.at]
-        if kind == "-" and self.tokens[self.at + 1][0] not in syntax.PRIMARY_START:
-            # ANTLR gives the operand up before the minus, which then is taken for a subtraction
-            self.fault(
-                self.tokens[self.at + 1][2], syntax.no_viable(self.source.text, offset, self.tokens[self.at + 1])
-            )
+        if kind == "-" and self.gives_up_at_minus():
             return Literal(offset, None)
         # one minus before a number belongs to the number
         if kind == "!" or (kind == "-" and self.tokens[self.at + 1][0] not in ("INT", "FLOAT")):
@@ -204,18 +200,37 @@ class _Parser(TokenReader):
             while self.tokens[self.at][0] == kind:
                 self.advance()
                 count += 1
-            self.after_signs(kind)
+            if kind == "!" and not self.after_nots():
+                return Literal(offset, None)
             node = self.member()
             return self.call_or_macro(offset, f"{kind}_", [node]) if count % 2 else node
         return self.member()
 
-    def after_signs(self, kind: str) -> None:
-        """A token that cannot follow `!` or `-` is one too many, whatever comes behind it."""
+    def gives_up_at_minus(self) -> bool:
+        """Whether nothing that can be negated follows: ANTLR gives the operand up before the last minus, which then is
+        taken for a subtraction."""
+        last = self.at
+        while self.tokens[last + 1][0] == "-":
+            last += 1
+        after = self.tokens[last + 1]
+        if after[0] in syntax.PRIMARY_START:
+            return False
+        while self.at < last:
+            self.advance()
+        self.fault(after[2], syntax.no_viable(self.source.text, self.tokens[last][2], after))
+        return True
+
+    def after_nots(self) -> bool:
+        """A token that cannot follow `!` is one too many, whatever comes behind it. False at the end of the text."""
         token = self.tokens[self.at]
-        allowed = syntax.EXPRESSION_START if kind == "!" else syntax.PRIMARY_START
-        if token[0] not in allowed and token[0] != "EOF":
-            self.fault(token[2], f"extraneous input {syntax.show(token)} expecting {syntax.name_set(allowed)}")
-            self.recover()
+        if token[0] in syntax.EXPRESSION_START:
+            return True
+        expected = syntax.name_set(syntax.EXPRESSION_START)
+        self.fault(token[2], f"extraneous input {syntax.show(token)} expecting {expected}")
+        if token[0] == "EOF":
+            return False
+        self.recover()
+        return True
 
     def member(self) -> Node:
         start = self.tokens[self.at][2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .errors import CelError, EvalError
+from .errors import BadArgumentError, BadKeyError, CelError, EvalError, LimitError
 
 if TYPE_CHECKING:
     from .ast import Node
@@ -58,6 +58,10 @@ class Program:
         """The same for variables whose names are no Python names; also says what it cost."""
         try:
             value, cost = self.run(variables)
+        except BadKeyError as error:
+            raise EvalError(_named_by_origin(error, variables)) from None
+        except BadArgumentError as error:
+            raise LimitError(_named_by_origin(error, variables)) from None
         except CelError:
             raise
         except UNEXPECTED as error:
@@ -72,6 +76,25 @@ class Program:
 UNEXPECTED = (
     TypeError, AttributeError, ValueError, ArithmeticError, LookupError, RecursionError, MemoryError,
 )  # fmt: skip
+
+
+def _named_by_origin(error: BadKeyError | BadArgumentError, variables: Mapping[str, object]) -> str:
+    """The text of the error; Kubernetes has types of its own for the lists and maps inside the claims."""
+    claims = variables.get("claims")
+    kind = type(error.value)
+    if not isinstance(claims, dict) or (kind is not list and kind is not dict):
+        return error.message
+    waiting = list(claims.values())
+    while waiting:
+        value = waiting.pop()
+        if value is error.value:
+            text = error.message.replace("*types.baseList", "*oidc.unescapeLister")
+            return text.replace("*types.baseMap", "*oidc.unescapeMapper")
+        if type(value) is dict:
+            waiting.extend(value.values())
+        elif type(value) is list:
+            waiting.extend(value)
+    return error.message
 
 
 def _as_eval_error(error: BaseException) -> EvalError:

@@ -14,7 +14,7 @@ __all__ = ["SPECIFICATION", "Quirks"]
 class Quirks:
     """Differences from the language's specification. An environment of your own has none."""
 
-    __slots__ = ("cel_go", "escaped_names", "free_has", "hidden_types", "lazy", "undefined_types")
+    __slots__ = ("cel_go", "escaped_names", "free_has", "hidden_types", "lazy", "old_cel_go", "undefined_types")
 
     def __init__(
         self,
@@ -23,6 +23,7 @@ class Quirks:
         escaped_names: bool = False,
         free_has: bool = False,
         cel_go: bool = False,
+        old_cel_go: bool = False,
         hidden_types: Iterable[str] = (),
         undefined_types: Mapping[str, Type] | None = None,
     ) -> None:
@@ -31,6 +32,8 @@ class Quirks:
         `escaped_names`: `a__dot__b` finds the key `a.b`. `free_has`: `has(x)` costs nothing itself. `cel_go`: maps
         take any key and let the last of two equal ones count, an optional select from a number finds nothing, and null
         beside an optional makes a list of nulls, as in cel-go; the specification wants errors and optionals.
+        `old_cel_go`: as cel-go was until 0.26 (see `old_optionals.py`): fields are not quoted with backticks, `or` and
+        `orValue` of what is no optional are that, and opening an optional loses the type of what is in it.
         `hidden_types`: names that libraries have for types and expressions have not. `undefined_types`: names that the
         check knows and no program can use.
         """
@@ -38,6 +41,7 @@ class Quirks:
         self.escaped_names = escaped_names
         self.free_has = free_has
         self.cel_go = cel_go
+        self.old_cel_go = old_cel_go
         self.hidden_types = frozenset(hidden_types)
         self.undefined_types = dict(undefined_types or {})
 

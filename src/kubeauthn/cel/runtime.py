@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
-from .errors import EvalError, LimitError
+from .errors import BadArgumentError, BadKeyError, EvalError, LimitError
 from .escaping import unescape_or_none
 from .library.indexing import display_key, index, position_of
 from .limits import CLOCK_STRIDE
-from .map_building import insert, insert_all, inserted, new_map, new_map_escaped, new_map_strict
+from .map_building import check_hashable, insert, insert_all, inserted, new_map, new_map_escaped, new_map_strict
+from .old_optionals import reopened, settled
 from .overloads import CostFunction
 from .values import (
     MISSING,
@@ -108,12 +109,12 @@ def no_key(key: object) -> EvalError:
 
 def qualify(container: Any, key: Any) -> object:
     """container[key] or container.key for anything."""
-    if container is NONE:
-        return container
     if type(key) not in _KEYS:
-        raise EvalError(f"invalid qualifier type: {go_type(key)}")
+        raise BadKeyError(f"invalid qualifier type: {go_type(key)}", key)
     if isinstance(container, LazyObject):
         return _lazy_field(container, key)
+    if type(container) is Optional:
+        raise no_key(key)
     return index(container, key)
 
 
@@ -150,7 +151,7 @@ def find_unescaped(container: Any, key: Any) -> object:
 def find(container: Any, key: Any) -> object:
     """The same where the way may end: MISSING if there is nothing there."""
     if type(key) not in _KEYS:
-        raise EvalError(f"invalid qualifier type: {go_type(key)}")
+        raise BadKeyError(f"invalid qualifier type: {go_type(key)}", key)
     kind = type(container)
     if kind is dict or kind is CelMap:
         return map_find(container, key)
@@ -159,8 +160,6 @@ def find(container: Any, key: Any) -> object:
     if kind is list or kind is tuple:
         position = position_of(key)
         return container[position] if 0 <= position < len(container) else MISSING
-    if kind is Optional:
-        return find(container.value, key)
     if isinstance(container, LazyObject):
         if type(key) is not str:
             raise no_overload()
@@ -196,6 +195,11 @@ def raw_optional(value: object) -> object:
     raise no_overload()
 
 
+def raw_or_self(value: object) -> object:
+    """What an optional holds, or MISSING; what is no optional, itself."""
+    return value.value if type(value) is Optional else value
+
+
 _GO_TYPES = {str: "types.String", bool: "types.Bool", int: "types.Int", UInt: "types.Uint", float: "types.Double",
              bytes: "types.Bytes", type(None): "types.Null", Timestamp: "types.Timestamp", Duration: "types.Duration",
              Optional: "*types.Optional", TypeValue: "*types.Type", list: "*types.baseList", tuple: "*types.baseList",
@@ -205,6 +209,8 @@ _KEYS = frozenset((str, int, UInt, bool, float))
 
 def go_type(value: object) -> str:
     """The name of the Go type that Kubernetes has for a value: some texts show it."""
+    if isinstance(value, LazyObject):
+        return "*lazy.MapValue"
     return _GO_TYPES.get(type(value)) or f"cel.{type(value).__name__}"
 
 
@@ -338,13 +344,33 @@ def non_zero(value: object) -> Optional:
     return NONE if is_zero(value) else Optional(value)
 
 
+def assert_argument(value: object, wanted: str) -> None:
+    """Raises where cel-go's reckoning of a call takes the argument for what it is not."""
+    if type(value) is not int if wanted == "int" else type(value) is not list and type(value) is not tuple:
+        raise wrong_argument(go_type(value), wanted, value)
+
+
+_WITH_ADD = frozenset(("types.Bytes", "types.Double", "types.Duration", "types.Int", "types.String", "types.Timestamp",
+                       "types.Uint"))  # fmt: skip
+
+
+def wrong_argument(found: str, wanted: str, value: object = None) -> LimitError:
+    """Go's panic, which no `||` forgets."""
+    if wanted == "int":
+        return LimitError(f"internal error: interface conversion: ref.Val is {found}, not types.Int")
+    missing = "Contains" if found in _WITH_ADD else "Add"
+    text = f"internal error: interface conversion: {found} is not traits.Lister: missing method {missing}"
+    return BadArgumentError(text, value)
+
+
 def namespace() -> dict[str, object]:
     """The names that generated code starts with."""
     functions = (
-        comparison_cost, cost_before, detached, differ, equality_cost, equals, find, find_strict, find_unescaped,
-        insert, insert_all, inserted, int_overflow, is_present, iterate, iterate_pairs, missing_variable, new_map,
-        new_map_escaped, new_map_strict, no_key, no_overload, no_room, non_zero, optional, optional_element,
-        optional_entry, qualify, qualify_unescaped, raw_optional, wrong_variable, read_field,
+        assert_argument, check_hashable, comparison_cost, cost_before, detached, differ, equality_cost, equals, find,
+        find_strict, find_unescaped, insert, insert_all, inserted, int_overflow, is_present, iterate, iterate_pairs,
+        missing_variable, new_map, new_map_escaped, new_map_strict, no_key, no_overload, no_room, non_zero, optional,
+        optional_element, optional_entry, qualify, qualify_unescaped, raw_optional, raw_or_self, read_field, reopened,
+        settled, wrong_argument, wrong_variable,
     )  # fmt: skip
     return {
         "ABSORBED": ABSORBED,

@@ -7,6 +7,7 @@ from typing import Any
 
 from .go_text import go_format_double
 from .members import check_members
+from .old_optionals import Failure
 from .values import MISSING, CelMap, Duration, Opaque, Optional, Timestamp, TypeValue, UInt
 
 __all__ = ["to_typed_json"]
@@ -48,6 +49,8 @@ def _typed(value: Any) -> dict[str, object]:
         return {"type": value.name}
     if kind is Optional:
         return {"optional": [] if value.value is MISSING else [_typed(value.value)]}
+    if kind is Failure:
+        return {"error": value.message}
     if isinstance(value, Opaque):
         return {"opaque": {"type": value.cel_type, "string": str(value)}}
     raise TypeError(f"not a CEL value: {value!r}")

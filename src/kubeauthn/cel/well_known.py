@@ -23,7 +23,7 @@ from .types import (
 )
 from .values import Duration, Timestamp, UInt
 
-__all__ = ["CONSTANTS", "FIELDS", "TYPES", "make"]
+__all__ = ["CONSTANTS", "FIELDS", "TYPES", "fields_of", "make"]
 
 _P = "google.protobuf."
 _SCALARS: dict[str, tuple[Type, Any]] = {
@@ -52,7 +52,20 @@ FIELDS: Mapping[str, Mapping[str, Type]] = {
     _P + "Duration": {"seconds": INT, "nanos": INT},
     _P + "Timestamp": {"seconds": INT, "nanos": INT},
 }  # fmt: skip
+_ANY: Mapping[str, Type] = {"type_url": STRING, "value": BYTES}
 CONSTANTS: Mapping[str, int] = {_P + "NullValue.NULL_VALUE": 0}
+
+
+def fields_of(of: Type) -> Mapping[str, Type] | None:
+    """The fields by which cel-go lets a type be made under its own name, as in `list{}`: a slip of its check, since
+    no such literal has a value. None for a type that has no message."""
+    if of.kind == "any":
+        return _ANY
+    if of.kind == "null":
+        return {}
+    if of.kind not in ("duration", "list", "timestamp"):
+        return None
+    return next((FIELDS[name] for name, known in TYPES.items() if known is of), None)
 
 
 def make(name: str) -> Callable[[dict[str, Any]], object]:

@@ -123,6 +123,10 @@ class Writer:
 
     def move_out(self, write: Callable[[], None]) -> None:
         """Let `write` write into a function of its own, and call that here."""
+        self.emit(f"{self.put_aside(write)}()")
+
+    def put_aside(self, write: Callable[[], None]) -> str:
+        """Let `write` write into a function of its own. Returns its name."""
         self.flush()
         outer = (self.lines, self.indent, self.blocks, self.assigned)
         self.lines, self.indent, self.blocks, self.assigned = [], 2, 0, []
@@ -134,4 +138,4 @@ class Writer:
         self.functions.append("\n".join([*header, *self.lines]))
         self.shared.extend(self.assigned)
         self.lines, self.indent, self.blocks, self.assigned = outer
-        self.emit(f"{name}()")
+        return name

@@ -63,6 +63,10 @@ def run_program(command: list[str], found: Definition, world: World) -> int:
                 f"{word.partition('=')[0]} would lead past the bridge",
                 hint=f"give it before the dashes: {world.program} … {word.partition('=')[0]} … -- {command[0]}",
             )
+    if world.stdin.isatty():
+        from kubeauthn.plugins.bridge.foreground import bring_credential
+
+        bring_credential(found)
     with tempfile.TemporaryDirectory(prefix="kubeauthn-") as folder:
         path = os.path.join(folder, "kubeconfig")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn.server import limits, request_details
@@ -97,7 +97,7 @@ class Application:
             body: bytes | Response = b""
             if method not in _WITHOUT_BODY:
                 body = await self._bodies.read(protocol, headers)
-            begun = time.perf_counter()
+            begun = perf_counter()
             if isinstance(body, Response):
                 response = body
             else:
@@ -105,7 +105,7 @@ class Application:
                 response = _answer(handler, Request(method, path, query, headers, body, client, scheme))
                 if not isinstance(response, Response):
                     response = await _awaited(response)
-            self._count(path, response.status, time.perf_counter() - begun)
+            self._count(path, response.status, perf_counter() - begun)
         if method == "HEAD" or not response.body:
             protocol.response_empty(response.status, response.headers)
         else:
@@ -133,7 +133,7 @@ class Application:
             return self._unknown(path)
         pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         headers = HeaderList(pairs)
-        begun = time.perf_counter()
+        begun = perf_counter()
         body = b"" if scope["method"] in _WITHOUT_BODY else await _asgi_body(receive, headers)
         if isinstance(body, Response):
             response: Any = body
@@ -145,7 +145,7 @@ class Application:
             response = _answer(handler, request)
             if not isinstance(response, Response):
                 response = await _awaited(response)
-        self._count(path, response.status, time.perf_counter() - begun)
+        self._count(path, response.status, perf_counter() - begun)
         return response  # type: ignore[no-any-return]
 
     async def _lifespan(self, receive: Any, send: Any) -> None:
@@ -203,7 +203,7 @@ def _declared_length(headers: Any) -> int | Response | None:
     declared = headers.get("content-length")
     if declared is None:
         return None
-    if not (declared.isascii() and declared.isdigit() and len(declared) < 20):
+    if len(declared) > 19 or not declared.isascii() or not declared.isdigit():
         return failure(400, "content-length is no number")
     length = int(declared)
     return _too_large() if length > limits.BODY_BYTES else length
@@ -216,10 +216,12 @@ def _too_large() -> Response:
 class BodyWatch:
     """Who reads a body for too long is stopped. One look a second at all of them costs less than a timer for each."""
 
-    __slots__ = ("_late", "_reading", "_sweeping")
+    __slots__ = ("_late", "_looks", "_reading", "_sweeping")
 
     def __init__(self) -> None:
-        self._reading: dict[asyncio.Task[Any], float] = {}
+        self._looks = 0
+        self._reading: dict[asyncio.Task[Any], int] = {}
+        """Who reads, and how many looks there had been when it began."""
         self._late: set[asyncio.Task[Any]] = set()
         self._sweeping = False
 
@@ -229,14 +231,13 @@ class BodyWatch:
             return length
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  a coroutine of a server is always one
-        self._reading[task] = time.monotonic() + limits.BODY_SECONDS
+        self._reading[task] = self._looks
         if not self._sweeping:
             self._sweeping = True
             asyncio.get_running_loop().call_later(1.0, self._sweep)
         try:
             if length is not None:
-                whole: bytes = await protocol()  # the server reads no more than was declared
-                return whole
+                return await protocol()  # type: ignore[no-any-return]  # bytes, and no more than was declared
             return await _undeclared(protocol)
         except RuntimeError:  # what Granian's protocol raises when the client is gone
             return failure(400, "the body ended too early")
@@ -247,12 +248,13 @@ class BodyWatch:
             return _too_slow()
         finally:
             del self._reading[task]
-            self._late.discard(task)
+            if self._late:
+                self._late.discard(task)
 
     def _sweep(self) -> None:
-        now = time.monotonic()
-        for task, ends in list(self._reading.items()):
-            if now > ends and task not in self._late:
+        self._looks += 1
+        for task, began in list(self._reading.items()):
+            if self._looks - began > limits.BODY_SECONDS and task not in self._late:
                 self._late.add(task)
                 task.cancel()
         self._sweeping = bool(self._reading)

@@ -147,6 +147,15 @@ class AssertionSigner:
         )
         return self._keys().sign(claims)
 
+    def stamp(self) -> tuple[AssertionKeys, float]:
+        """Of an assertion made now, for `is_fresh`."""
+        return self._keys(), self._clock()
+
+    def is_fresh(self, stamp: tuple[AssertionKeys, float]) -> bool:
+        """May an assertion be handed out again? With the same key, and in the first part of its life."""
+        keys, made = stamp
+        return keys is self._keys() and 0 <= self._clock() - made < self._seconds / 6
+
     def keys_response(self, request: Request) -> Response:
         """The public keys, for whoever verifies."""
         if request.method not in ("GET", "HEAD"):

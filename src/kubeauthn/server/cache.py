@@ -54,10 +54,19 @@ class CachedResults:
     def generation(self) -> int:
         return self._cache.generation
 
-    def find(self, token: str, now: float) -> Authenticated | TokenError | None:
+    def key(self, token: str) -> bytes:
+        """For `at` and `remember`, so that a token is hashed once. Empty for one that is refused unread."""
         if len(token) > TOKEN_CHARACTERS:
-            return None  # it is refused unread, which costs less than hashing it
-        key = self._hash(token)
+            return b""
+        digest = self._keyed.copy()
+        digest.update(token.encode("utf-8", "surrogatepass"))
+        return digest.digest()
+
+    def find(self, token: str, now: float) -> Authenticated | TokenError | None:
+        return self.at(self.key(token), now)
+
+    def at(self, key: bytes, now: float) -> Authenticated | TokenError | None:
+        """As `find`, by the token's key."""
         # Without the lock: each is one look into a dictionary, which is whole at any time.
         hot = self._hot.get(key)
         if hot is not None and self._cache.successes.is_current(hot[0], now):
@@ -69,19 +78,20 @@ class CachedResults:
         failure = self._cache.failures.get(key, now)
         return None if failure is None else _unpack_failure(failure[1])
 
-    def remember(self, token: str, result: Authenticated | TokenError, now: float, generation: int) -> None:
+    def remember(
+        self, token: str, result: Authenticated | TokenError, now: float, generation: int, key: bytes | None = None
+    ) -> None:
         """Not if the cache was emptied since `generation`: then the result may be of what was before."""
-        if isinstance(result, _OF_THE_WORLD) or len(token) > TOKEN_CHARACTERS:
-            return
-        if isinstance(result, SignatureRefused) and result.newer_keys_may_help:
-            return
-        if isinstance(result, TokenError):
-            table, packed, not_after = self._cache.failures, _pack_failure(result), _reason_ends(token, now)
-        else:
+        if type(result) is Authenticated:
             table, packed, not_after = self._cache.successes, _pack_success(result), result.expires_at
-        if packed is None:
+        else:
+            refusal = _pack_refusal(result)
+            if refusal is None:
+                return
+            table, packed, not_after = self._cache.failures, refusal, _reason_ends(token, now)
+        key = self.key(token) if key is None else key
+        if not key:
             return
-        key = self._hash(token)
         with self._lock:
             if generation == self._cache.generation:
                 table.put(key, packed, now, not_after)
@@ -91,11 +101,6 @@ class CachedResults:
         with self._lock:
             self._cache.clear()
             self._hot = {}
-
-    def _hash(self, token: str) -> bytes:
-        digest = self._keyed.copy()
-        digest.update(token.encode("utf-8", "surrogatepass"))
-        return digest.digest()
 
     def _kept_at_hand(self, key: bytes, success: tuple[float, bytes], generation: int) -> Authenticated:
         """Unpacked, and kept so: who is asked for twice is asked for often. Nobody who gets it can change it."""
@@ -174,7 +179,7 @@ def _reason_ends(token: str, now: float) -> float:
 
 def _pack_success(result: Authenticated) -> bytes:
     user = result.user
-    extra = {key: tuple(values) for key, values in user.extra.items()}
+    extra = {key: tuple(values) for key, values in user.extra.items()} if user.extra else None
     return marshal.dumps((user.username, user.uid, tuple(user.groups), extra, result.issuer, result.expires_at))
 
 
@@ -184,8 +189,10 @@ def _unpack_success(packed: bytes) -> Authenticated:
     return Authenticated(user, issuer, expires_at)
 
 
-def _pack_failure(error: TokenError) -> bytes | None:
-    """Not the error itself: that one holds its traceback, and the traceback the token."""
+def _pack_refusal(error: Any) -> bytes | None:
+    """Not the error itself: that one holds its traceback, and the traceback the token. None: not to be remembered."""
+    if isinstance(error, _OF_THE_WORLD) or (isinstance(error, SignatureRefused) and error.newer_keys_may_help):
+        return None
     state = (str(error), error.public_message, error.rule, error.issuer, error.hint)
     known: Any = getattr(errors, type(error).__name__, None)
     return marshal.dumps((type(error).__name__, state)) if known is type(error) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,3 +35,7 @@ class Context:
     options: ServeOptions
     metrics: Registry
     runtime: Runtime
+    at_end: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """A part adds what is to be done in the worker's loop when it has answered its last request."""
+    on_hangup: list[Callable[[], None]] = field(default_factory=list)
+    """A part adds what is to be done when SIGHUP came."""

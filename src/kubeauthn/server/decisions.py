@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from kubeauthn.errors import ClaimUnavailable, KeysUnavailable, NotMine, SignatureRefused, TokenError
 
@@ -34,8 +33,7 @@ _KEPT_DECISIONS = 4096
 """Decisions about tokens that are asked for again and again, kept ready to hand out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """One token's outcome.
 
     `refused` is about the token, `failed` about the world (keys or a claim that cannot be had, a fault of ours): the
@@ -53,6 +51,11 @@ class Decision:
     expires_at: float | None
     """The token's `exp`, in unix seconds: nobody may rely on the decision for longer."""
     cached: bool
+    answers: dict[Any, Any] | None = None
+    """What the doors made of a decision that is handed out again and again; None for one that is not."""
+
+    def __repr__(self) -> str:
+        return f"Decision({self.outcome}, issuer {self.issuer}, rule {self.rule}, cached {self.cached})"
 
 
 class Decider(Protocol):
@@ -85,8 +88,9 @@ class AuthenticatorDecider:
         now = self._clock()
         results = self._results
         generation = results.generation
+        key = results.key(token)
         try:
-            found = results.find(token, now)
+            found = results.at(key, now)
             if found is not None:
                 return _refusal(found, cached=True) if isinstance(found, TokenError) else self._known(found)
             result = self._uncached.decide(token, now)
@@ -97,11 +101,11 @@ class AuthenticatorDecider:
         except TokenError as error:
             if isinstance(error, SignatureRefused) and error.newer_keys_may_help:
                 return None
-            results.remember(token, error, now, generation)
+            results.remember(token, error, now, generation, key)
             return _refusal(error, cached=False)
         except Exception as error:
             return _fault(error)
-        results.remember(token, result, now, generation)
+        results.remember(token, result, now, generation, key)
         return Decision("authenticated", result.user, "", "", result.issuer, None, result.expires_at, cached=False)
 
     async def decide(self, token: str) -> Decision:
@@ -123,7 +127,7 @@ class AuthenticatorDecider:
         kept = self._kept.get(id(result))
         if kept is not None and kept[0] is result:
             return kept[1]
-        decision = Decision("authenticated", result.user, "", "", result.issuer, None, result.expires_at, cached=True)
+        decision = Decision("authenticated", result.user, "", "", result.issuer, None, result.expires_at, True, {})
         if len(self._kept) >= _KEPT_DECISIONS:
             self._kept = {}
         self._kept[id(result)] = (result, decision)

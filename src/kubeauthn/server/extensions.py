@@ -98,8 +98,11 @@ class Extensions:
         self._check = _revocations(options)
         self._endpoint = _endpoint(options)
         self._audit = _audit(options)
+        self._provider: Any = None
         if options.get("tracing"):
-            import kubeauthn.server.tracing  # noqa: F401  named now if it is missing, and not with the first token
+            from kubeauthn.server.tracing import exporters_of_environment
+
+            exporters_of_environment()  # named now if it is missing, and not with the first token
         if self._audit is not None or options.get("tracing"):
             request_details.wanted = True
 
@@ -125,10 +128,16 @@ class Extensions:
 
             decider = AuditDecider(decider, self._audit, required=bool(self._options.get("audit_required")))
         if self._options.get("tracing"):
-            from kubeauthn.server.tracing import TracingDecider
+            from kubeauthn.server.tracing import TracingDecider, provider_of_environment
 
+            self._provider = provider_of_environment()
             decider = TracingDecider(decider)
         return decider
+
+    def reopen(self) -> None:
+        """The audit log was renamed."""
+        if self._audit is not None:
+            self._audit.reopen()
 
     async def close(self) -> None:
         """In the loop that served: connections end, and what waits for the audit log is written."""
@@ -138,6 +147,8 @@ class Extensions:
             await source.close()
         if self._audit is not None:
             self._audit.close()
+        if self._provider is not None:
+            self._provider.shutdown()  # spans that wait are sent
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:
@@ -150,8 +161,10 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
 def wrap(decider: Decider, context: Context) -> Decider:
     """The part's contract (see `server/parts.py`): the decider with what the options ask for."""
-    options = {name: context.options.parts.get(name) for name in OPTIONS}
-    return Extensions(options).wrap(decider, ConfigurationInForce(context.runtime))
+    extensions = Extensions({name: context.options.parts.get(name) for name in OPTIONS})
+    context.at_end.append(extensions.close)
+    context.on_hangup.append(extensions.reopen)
+    return extensions.wrap(decider, ConfigurationInForce(context.runtime))
 
 
 class ConfigurationInForce:

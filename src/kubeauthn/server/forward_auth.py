@@ -24,6 +24,7 @@ from kubeauthn.errors import UsageError
 from kubeauthn.server import assertion
 from kubeauthn.server.forward_auth_options import add_arguments, check_arguments
 from kubeauthn.server.http_message import Response
+from kubeauthn.server.request_details import RequestIds, current_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -44,6 +45,8 @@ PATH = "/auth"
 REALM = "kubeauthn"
 HEADER_BYTES = 48 << 10
 """Of all identity headers together. A proxy would drop or cut what is larger, and then somebody has fewer groups."""
+_KEPT_BYTES = 4096
+"""Of headers that are kept for the next request with the same token."""
 _NEVER_LET_THROUGH = ("CONNECT", "TRACE")
 _NO_STORE = ("cache-control", "no-store")
 _RETRY_AFTER = ("retry-after", "5")
@@ -73,6 +76,7 @@ class ForwardAuth:
         self._anonymous = anonymous
         self._original_uri_header = original_uri_header.lower()
         self._realm = realm
+        self._ids = RequestIds()
         if assertion_header.lower() in {name.lower() for name in names.single()}:
             raise UsageError(f"the assertion needs a header of its own, not {assertion_header}")
 
@@ -98,10 +102,38 @@ class ForwardAuth:
 
     def _answer(self, decision: Decision, audience: str) -> Response:
         if decision.outcome == "authenticated" and decision.user is not None:
-            return self._let_in(decision.user, decision.expires_at, audience)
+            return self._let_in_again(decision, decision.user, audience)
+        request_id = current_request.get().request_id or self._ids.next()
+        fields = {
+            "request_id": request_id,
+            "outcome": decision.outcome,
+            "issuer": decision.issuer,
+            "rule": decision.rule,
+            "reason": decision.reason,
+        }
+        _log.info("request not let in", extra={"fields": fields})
+        response = self._refusal(decision)
+        return response._replace(headers=[*response.headers, ("x-request-id", request_id)])
+
+    def _refusal(self, decision: Decision) -> Response:
         if decision.outcome == "failed":
             return _plain(503, decision.public_message, _RETRY_AFTER)
         return self._unauthorized("invalid_token", decision.public_message)
+
+    def _let_in_again(self, decision: Decision, user: UserInfo, audience: str) -> Response:
+        """Signed once for a decision that is handed out again and again, while that assertion is fresh."""
+        kept = decision.answers
+        if kept is None:
+            return self._let_in(user, decision.expires_at, audience)
+        found = kept.get((PATH, audience))
+        if found is not None and (self._signer is None or self._signer.is_fresh(found[0])):
+            answer: Response = found[1]
+            return answer
+        stamp = None if self._signer is None else self._signer.stamp()
+        answer = self._let_in(user, decision.expires_at, audience)
+        if answer.status == 200 and sum(len(value) for _, value in answer.headers) <= _KEPT_BYTES:
+            kept[PATH, audience] = stamp, answer
+        return answer
 
     def _let_in(self, user: UserInfo, token_ends: float | None, audience: str) -> Response:
         headers = identity_headers(user, self._names)

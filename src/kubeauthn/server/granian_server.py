@@ -10,6 +10,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
+import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,6 +94,23 @@ class Server(MPServer):
 
     def signal_handler_reload(self, *args: Any, **kwargs: Any) -> None:
         self._on_hangup()
+
+    def _stop_workers(self) -> None:
+        # They take no more connections from now on. What would wait for them in vain is refused instead, so that
+        # whoever sent it asks another replica at once.
+        refusing = threading.Timer(limits.REFUSE_SECONDS, self._refuse_connections)
+        refusing.start()
+        super()._stop_workers()  # type: ignore[no-untyped-call]
+        refusing.join()
+        super()._drop_shared_socket()  # type: ignore[no-untyped-call]
+
+    def _drop_shared_socket(self) -> None:
+        """Later: Granian would close it before the workers are told to end."""
+
+    def _refuse_connections(self) -> None:
+        if self._sso is not None:
+            with suppress(OSError):
+                self._sso.shutdown(socket.SHUT_RDWR)
 
     def _use_certificates(self) -> None:
         listening = self._listening

@@ -11,8 +11,7 @@ The handler is a plain function of a `Request`; it returns a `Response`, or some
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Headers(Protocol):
@@ -40,8 +39,7 @@ class HeaderList:
         return [value for key, value in self._pairs if key == name]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     method: str
     path: str
     query: str
@@ -51,9 +49,11 @@ class Request:
     """Address and port of the peer; "" on a unix socket."""
     scheme: str
 
+    def __repr__(self) -> str:
+        return f"Request({self.method} {self.path}, {len(self.body)} bytes)"  # the rest may hold a token
 
-@dataclass(frozen=True, slots=True)
-class Response:
+
+class Response(NamedTuple):
     status: int
     headers: list[tuple[str, str]]
     body: bytes = b""

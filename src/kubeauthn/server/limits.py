@@ -24,6 +24,10 @@ PING_SECONDS = 30
 PING_ANSWER_SECONDS = 15
 """HTTP/2 connections are asked whether somebody is still there."""
 
+SILENT_SECONDS = 60.0
+SILENT_LOOK_SECONDS = 10.0
+"""A connection that received nothing for so long is ended; how often that is looked at."""
+
 HEALTHY_SECONDS = 60.0
 """How long the issuers of a new configuration may take to answer, before it is given up."""
 
@@ -38,6 +42,9 @@ COLLECT_SECONDS = 2.0
 
 MESSAGE_BYTES = 16 << 20
 """Of a message between supervisor and worker: a configuration is the largest, and JSON may double it."""
+
+REFUSE_SECONDS = 0.2
+"""At the end: workers have this long to stop taking connections, before new ones are refused."""
 
 RESPAWN_SECONDS = 1.5
 """A new worker has this long before the one that it replaces is told to end; until it is there, connections wait."""

@@ -5,6 +5,7 @@ A context variable, because a decider is asked about a token and knows nothing o
 
 from __future__ import annotations
 
+import itertools
 import secrets
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -32,6 +33,19 @@ wanted = False
 """Whether anybody in this process reads it: set once, when an extension that does is switched on."""
 
 _LONGEST_ID = 128
+
+
+class RequestIds:
+    """Short, and not to be guessed from outside: one random part for each worker, and a number."""
+
+    __slots__ = ("_count", "_prefix")
+
+    def __init__(self) -> None:
+        self._prefix = secrets.token_hex(6)
+        self._count = itertools.count(1)
+
+    def next(self) -> str:
+        return f"{self._prefix}-{next(self._count):x}"
 
 
 def note(request: Request) -> None:

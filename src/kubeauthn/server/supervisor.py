@@ -50,7 +50,12 @@ class Supervisor:
 
     def reload_soon(self) -> None:
         """From any thread, and from a signal handler."""
-        self._loop.call_soon_threadsafe(lambda: self._begin(self._reloads.reload()))
+        self._loop.call_soon_threadsafe(self._hang_up)
+
+    def _hang_up(self) -> None:
+        for member in self._members:
+            member.channel.send(op="hangup")
+        self._begin(self._reloads.reload())
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import secrets
 from typing import TYPE_CHECKING
 
 from kubeauthn._core.tokenreview import authenticated, common_audiences, read_review, refused
 from kubeauthn.errors import NotAReview
 from kubeauthn.server.application import JSON, failure, wrong_method
 from kubeauthn.server.http_message import Response
-from kubeauthn.server.request_details import current_request
+from kubeauthn.server.request_details import RequestIds, current_request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -23,9 +21,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kubeauthn.server.decision")
 
-_KEPT_ANSWERS = 4096
 _KEPT_BYTES = 4096
 """Answers to decisions that are handed out again and again, kept as bytes; larger ones are written anew."""
+_KEPT_ANSWERS = 4
+"""Of one decision: whoever asks for many sets of audiences must not fill the memory."""
+_HEADERS = [JSON]
 _NO_COMMON_AUDIENCE = "the token is not meant for this audience"
 
 
@@ -34,23 +34,10 @@ def routes(context: Context) -> Mapping[str, Handler]:
     return {"/": webhook, "/authenticate": webhook}
 
 
-class RequestIds:
-    """Short, and not to be guessed from outside: one random part for each worker, and a number."""
-
-    __slots__ = ("_count", "_prefix")
-
-    def __init__(self) -> None:
-        self._prefix = secrets.token_hex(6)
-        self._count = itertools.count(1)
-
-    def next(self) -> str:
-        return f"{self._prefix}-{next(self._count):x}"
-
-
 class TokenReviewWebhook:
     """A handler. The answer never tells more than the decision's public part."""
 
-    __slots__ = ("_api_audiences", "_decide", "_decide_now", "_ids", "_kept", "_show_reasons")
+    __slots__ = ("_api_audiences", "_decide", "_decide_now", "_ids", "_show_reasons")
 
     def __init__(self, context: Context) -> None:
         self._decide_now = context.decider.decide_now
@@ -58,13 +45,12 @@ class TokenReviewWebhook:
         self._api_audiences = context.options.api_audiences
         self._show_reasons = context.options.show_reasons
         self._ids = RequestIds()
-        self._kept: dict[tuple[int, str, tuple[str, ...]], tuple[Decision, Response]] = {}
 
     def __call__(self, request: Request) -> Response | Awaitable[Response]:
         if request.method != "POST":
             return wrong_method("POST")
         kind = request.headers.get("content-type")
-        if kind is not None and not _is_json(kind):
+        if kind is not None and kind != "application/json" and not _is_json(kind):
             return failure(415, "expected content-type application/json")
         try:
             review = read_review(request.body)
@@ -84,15 +70,15 @@ class TokenReviewWebhook:
     def _answer(self, review: Review, audiences: tuple[str, ...], decision: Decision) -> Response:
         if decision.outcome != "authenticated" or decision.user is None:
             return self._refusal(review, decision.outcome, decision.public_message, decision.reason, decision)
-        key = (id(decision), review.version, audiences)
-        kept = self._kept.get(key)
-        if kept is not None and kept[0] is decision:
-            return kept[1]
-        response = Response(200, [JSON], authenticated(review.version, decision.user, audiences))
-        if decision.cached and len(response.body) <= _KEPT_BYTES:
-            if len(self._kept) >= _KEPT_ANSWERS:
-                self._kept = {}
-            self._kept[key] = (decision, response)
+        kept = decision.answers
+        if kept is None:
+            return Response(200, _HEADERS, authenticated(review.version, decision.user, audiences))
+        key = review.version, audiences
+        response: Response | None = kept.get(key)
+        if response is None:
+            response = Response(200, _HEADERS, authenticated(review.version, decision.user, audiences))
+            if len(response.body) <= _KEPT_BYTES and len(kept) < _KEPT_ANSWERS:
+                kept[key] = response
         return response
 
     def _refusal(

@@ -1,14 +1,17 @@
 """OpenTelemetry: one span for each decision. An extension of ours, off by default.
 
 A span says outcome, issuer and rule. It never holds the token, a claim, a reason or a user's name: traces go to
-places that audit logs do not. The tracer provider is the process's own: whoever runs it sets that up.
+places that audit logs do not. The tracer provider is the process's own. A worker of `kubeauthn serve` sets one up where
+the SDK is installed and the environment says where traces go (`OTEL_TRACES_EXPORTER`, `OTEL_EXPORTER_OTLP_…`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
 
-from kubeauthn.errors import MissingExtra
+from kubeauthn.errors import EnvironmentFailure, MissingExtra
 from kubeauthn.server.request_details import current_request
 
 try:
@@ -19,12 +22,16 @@ except ModuleNotFoundError as error:
     raise MissingExtra("opentelemetry-api", "otel") from error
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, TracerProvider
 
     from kubeauthn.server.decisions import Decider, Decision
 
 SPAN = "kubeauthn.decide"
+_OTLP = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
+"""Protocols, and the exporters that speak them."""
 _PROPAGATOR = TraceContextTextMapPropagator()
 _LONGEST_TRACEPARENT = 512
 
@@ -58,6 +65,50 @@ class TracingDecider:
 
     def _begun(self) -> Span:
         return self._tracer.start_span(SPAN, context=_parent(), kind=SpanKind.INTERNAL)
+
+
+def exporters_of_environment() -> list[Callable[[], Any]]:
+    """What the `OTEL_…` variables say about where traces go; empty if they say nothing. Raises EnvironmentFailure."""
+    named = os.environ.get("OTEL_TRACES_EXPORTER", "")
+    if not named and any(os.environ.get(f"OTEL_EXPORTER_OTLP_{name}ENDPOINT") for name in ("", "TRACES_")):
+        named = "otlp"
+    found = []
+    for name in (part.strip() for part in named.split(",")):
+        if name and name != "none":
+            found.append(_exporter(_OTLP.get(_protocol(), name) if name == "otlp" else name))
+    return found
+
+
+def provider_of_environment() -> Any:
+    """A provider of the SDK that sends spans there, set up for this process. None if there is nowhere to send them."""
+    exporters = exporters_of_environment()
+    if not exporters or type(trace.get_tracer_provider()) is not trace.ProxyTracerProvider:
+        return None
+    try:
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ModuleNotFoundError as error:
+        raise MissingExtra("opentelemetry-sdk", "otel") from error
+    provider = TracerProvider()
+    for exporter in exporters:
+        provider.add_span_processor(BatchSpanProcessor(exporter()))
+    trace.set_tracer_provider(provider)
+    return provider
+
+
+def _exporter(name: str) -> Callable[[], Any]:
+    for entry in entry_points(group="opentelemetry_traces_exporter", name=name):
+        made: Callable[[], Any] = entry.load()
+        return made
+    raise EnvironmentFailure(
+        f"the environment asks for the OpenTelemetry exporter {name!r}, which is not installed",
+        hint="pip install opentelemetry-exporter-otlp-proto-http",
+    )
+
+
+def _protocol() -> str:
+    general = os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "http/protobuf"
+    return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") or general
 
 
 def _parent() -> Context | None:

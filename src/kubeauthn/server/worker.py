@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from kubeauthn.server.measured import MeasuredDecider, StateGauges
 from kubeauthn.server.metrics import Registry
 from kubeauthn.server.parts import PARTS
 from kubeauthn.server.runtime import Runtime
+from kubeauthn.server.silent_connections import end_silent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +56,7 @@ class Worker:
         self._ids = itertools.count(1)
         self._tasks: list[asyncio.Task[None]] = []
         self._preparing: asyncio.Task[None] | None = None
-        context = self._context(options)
+        context = self._context = self._made_context(options)
         routes: dict[str, Handler] = {"/metrics": self._metrics_page}
         for module in (token_review, health, debug_explain):
             routes |= module.routes(context)
@@ -63,14 +65,14 @@ class Worker:
             routes |= contribution(context) if contribution else {}
         self.application = Application(routes, self._metrics, start=self._start, stop=self._stop)
 
-    def _context(self, options: ServeOptions) -> Context:
+    def _made_context(self, options: ServeOptions) -> Context:
         """Extensions stand around the switch, so that they and what they hold survive a reload."""
         decider: Decider = self._runtime.switch
         inner = Context(decider, options, self._metrics, self._runtime)
         for name in PARTS:
             wrap = getattr(import_module(name), "wrap", None)
             decider = wrap(decider, inner) if wrap else decider
-        return Context(MeasuredDecider(decider, self._metrics), options, self._metrics, self._runtime)
+        return replace(inner, decider=MeasuredDecider(decider, self._metrics))
 
     # Life
 
@@ -80,7 +82,8 @@ class Worker:
         # What is there now stays; looking through it again and again would cost each request a little.
         gc.collect()
         gc.freeze()
-        self._tasks = [loop.create_task(self._listen()), loop.create_task(self._report())]
+        works = (self._listen(), self._report(), self._end_silent())
+        self._tasks = [loop.create_task(work) for work in works]
 
     async def _join(self) -> None:
         self._channel = await Channel.over(self._connection)
@@ -96,6 +99,11 @@ class Worker:
         for task in self._tasks:
             task.cancel()
         self._runtime.stop()
+        for end in self._context.at_end:
+            try:
+                await end()
+            except Exception as error:
+                _log.error("a part did not end as it should: unexpected %s", type(error).__name__)
         if self._channel is not None:
             self._send_numbers()
             self._channel.close()
@@ -105,6 +113,13 @@ class Worker:
         while True:
             await asyncio.sleep(_REPORT_SECONDS)
             self._send_numbers()
+
+    async def _end_silent(self) -> None:
+        while True:
+            await asyncio.sleep(limits.SILENT_LOOK_SECONDS)
+            ended = await asyncio.to_thread(end_silent, limits.SILENT_SECONDS)
+            if ended:
+                _log.info("silent connections were ended", extra={"fields": {"connections": ended}})
 
     def _send_numbers(self, asked: int = 0) -> None:
         if self._channel is not None:
@@ -132,6 +147,9 @@ class Worker:
             if self._preparing is not None:
                 self._preparing.cancel()
             self._runtime.abort()
+        elif order == "hangup":
+            for hang_up in self._context.on_hangup:
+                hang_up()
         elif order == "collect":
             self._send_numbers(message["asked"])
         elif order == "page":

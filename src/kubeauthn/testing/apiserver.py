@@ -18,13 +18,14 @@ from __future__ import annotations
 import ssl
 import time
 import zlib
-from threading import Event, Lock, local
+from threading import Event, local
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from kubeauthn.errors import UsageError
 from kubeauthn.testing import _csr, _kubeconfig, _waiting
 from kubeauthn.testing._api import Api
 from kubeauthn.testing._csr import CERTIFICATE_REQUESTS
+from kubeauthn.testing._faults import Faults
 from kubeauthn.testing._http import BadRequest, HttpConnection, Request, Response
 from kubeauthn.testing._identity import Credentials, PeerCertificate, User, bearer_token, effective_user
 from kubeauthn.testing._listener import Listener, handshake
@@ -51,16 +52,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _VERIFY_MODES = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-_FAULT_TEXTS = {
-    401: "Unauthorized",
-    403: "forbidden: the test server was told to refuse",
-    429: "Too many requests, please try again later.",
-    500: "Internal error occurred: the test server was told to fail",
-    503: "the server is currently unable to handle the request",
-}
 
 
-class ApiServer:
+class ApiServer(Faults):
     """A Kubernetes API server that is good enough for real clients. Use it as a context manager.
 
     `tokens` maps a bearer token to a user (or a user's name). `server_names` are the names in
@@ -84,6 +78,7 @@ class ApiServer:
     ) -> None:
         if client_certificates not in _VERIFY_MODES:
             raise UsageError(f"client_certificates is one of {', '.join(_VERIFY_MODES)}, not {client_certificates!r}")
+        super().__init__()
         self.ca = ca or CertificateAuthority()
         self.requests: list[RecordedRequest] = []
         """Every request so far, oldest first. Appended to by other threads; may be cleared."""
@@ -103,9 +98,6 @@ class ApiServer:
         self._catalogue.add(CERTIFICATE_REQUESTS)
         self._store = Store()
         self._connections = ConnectionLog()
-        self._lock = Lock()
-        self._faults: dict[int, float] = {}
-        self._delay = 0.0
         self._stopping = Event()
         self._listener: Listener | None = None
         self._api = Api(self._catalogue, self._store, self._credentials)
@@ -176,49 +168,6 @@ class ApiServer:
 
     # what goes wrong
 
-    def fail(self, status: int, times: int | None = None) -> None:
-        """Answer the next `times` requests with this status, or all of them until `times` is 0."""
-        if status not in _FAULT_TEXTS:
-            raise UsageError(f"the status is one of {', '.join(map(str, _FAULT_TEXTS))}, not {status}")
-        if times is not None and times < 0:
-            raise UsageError(f"times is 0 or more, not {times}")
-        with self._lock:
-            self._faults[status] = float("inf") if times is None else times
-
-    def unauthorized(self, times: int | None = None) -> None:
-        """Answer 401, whatever the credential."""
-        self.fail(401, times)
-
-    def forbidden(self, times: int | None = None) -> None:
-        """Answer 403, whatever the request."""
-        self.fail(403, times)
-
-    @property
-    def answer_401(self) -> bool:
-        """Whether the next request is answered 401. Can be set."""
-        with self._lock:
-            return self._faults.get(401, 0) > 0
-
-    @answer_401.setter
-    def answer_401(self, on: bool) -> None:
-        self.fail(401, None if on else 0)
-
-    @property
-    def answer_403(self) -> bool:
-        """Whether the next request is answered 403. Can be set."""
-        with self._lock:
-            return self._faults.get(403, 0) > 0
-
-    @answer_403.setter
-    def answer_403(self, on: bool) -> None:
-        self.fail(403, None if on else 0)
-
-    def delay(self, seconds: float) -> None:
-        """Wait this long before each answer. The request is recorded at once. 0 ends it."""
-        if not seconds >= 0:
-            raise UsageError(f"a delay is 0 seconds or more, not {seconds}")
-        self._delay = seconds
-
     def drop_connections(self) -> None:
         """Cut every connection, as a network failure would."""
         if self._listener is not None:
@@ -256,7 +205,7 @@ class ApiServer:
             "spec": {"containers": [{"name": container, "image": "test", "stdin": True, "tty": True}]},
             "status": {
                 "phase": "Running",
-                "conditions": [{"type": "Ready", "status": "True"}],
+                "conditions": [{"type": kind, "status": "True"} for kind in ("Ready", "ContainersReady")],
                 "containerStatuses": [ready],
             },
         }
@@ -438,10 +387,3 @@ class ApiServer:
             return self._api.answer(request, effective_user(request, user))
         except ApiError as error:
             return error.response()
-
-    def _raise_fault(self) -> None:
-        with self._lock:
-            for status, left in self._faults.items():
-                if left > 0:
-                    self._faults[status] = left - 1
-                    raise ApiError(status, _FAULT_TEXTS[status])

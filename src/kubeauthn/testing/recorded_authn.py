@@ -11,8 +11,10 @@ import asyncio
 import json
 from typing import Any
 
+from kubeauthn._core.authentication.compiled import compile_configuration
 from kubeauthn._core.authentication.faults import DECODE, STRICT, SYNTAX
 from kubeauthn._core.authentication.load import load_configuration
+from kubeauthn._core.authentication.release import NEWEST
 from kubeauthn._io.async_http import Document
 from kubeauthn._secret import Secret
 from kubeauthn.errors import AuthenticationConfigError, EnvironmentFailure, KeySetError, NotMine, TokenError
@@ -44,9 +46,13 @@ class CannedDocuments:
 class _Offline(Authenticator):
     """An authenticator whose claim sources are answered from a table."""
 
-    def __init__(self, config: AuthenticationConfiguration, keys: dict[str, Any], documents: CannedDocuments) -> None:
+    def __init__(
+        self, config: AuthenticationConfiguration, keys: dict[str, Any], documents: CannedDocuments, version: str
+    ) -> None:
         super().__init__(config, keys=keys)
         self._documents = documents
+        if version != NEWEST:
+            self._configuration = compile_configuration(config, version)
 
     def _resolver(self, issuer: str) -> ClaimSourceResolver:
         config = self._configuration.by_issuer[issuer].config.issuer
@@ -77,9 +83,9 @@ class Judge:
 
         `kubernetes` in the case names a version.
         """
-        version = {"kubernetes": case["kubernetes"]} if "kubernetes" in case else {}
+        version = case.get("kubernetes") or NEWEST
         try:
-            config = load_configuration(case["config"], case.get("disallowedIssuers") or (), **version)
+            config = load_configuration(case["config"], case.get("disallowedIssuers") or (), version)
         except AuthenticationConfigError as error:
             if error.errors[0].kind in (SYNTAX, DECODE, STRICT):
                 return {"strictDecodeError": str(error), "authenticated": False}
@@ -89,7 +95,7 @@ class Judge:
         replies = case.get("http")
         keys = self._keys(case, config)
         try:
-            authenticator = _Offline(config, keys, CannedDocuments(replies or {}))
+            authenticator = _Offline(config, keys, CannedDocuments(replies or {}), version)
             if replies:
                 user = asyncio.run(authenticator.authenticate_async(case["token"], now=case.get("now")))
             else:

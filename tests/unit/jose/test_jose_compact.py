@@ -49,7 +49,7 @@ def test_what_is_not_three_parts(text):
         ("Q.I_", "byte 1"),
         ("QR", "stray bits"),  # QQ is the one way to write A
         ("QUJ", "stray bits"),
-        ("QUJDR", "byte 5"),
+        ("QUJDR", "byte 4"),
     ],
 )
 def test_text_that_is_not_canonical(text, says):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kubeauthn._core.yaml_document import Path
     from kubeauthn.cel import Program
 
+NOT_BOOL = "must evaluate to bool"
 _OPTIONAL_SELECT = "_?._"
 
 
@@ -47,16 +48,18 @@ class ExpressionChecks:
             program = compiler(text, self._kubernetes)
         except CompileError as error:
             detail = str(error)
-            if detail.startswith("program instantiation failed"):
-                yield internal(path, detail, EXPRESSION)
-            else:
+            if error.output_type is None:
                 yield invalid(path, text, f"compilation failed: {detail}", EXPRESSION)
+            elif must_be_bool and str(error.output_type) != "bool":
+                yield invalid(path, text, NOT_BOOL, EXPRESSION)
+            else:
+                yield internal(path, detail, EXPRESSION)
             return None
         except CelError as error:
             yield internal(path, str(error), EXPRESSION)
             return None
         if must_be_bool and str(program.output_type) != "bool":
-            yield invalid(path, text, "must evaluate to bool", EXPRESSION)
+            yield invalid(path, text, NOT_BOOL, EXPRESSION)
             return None
         return program
 

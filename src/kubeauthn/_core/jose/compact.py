@@ -52,7 +52,8 @@ def decode_part(part: bytes) -> bytes:
     try:
         return a2b_base64(part + _PADDING[excess], strict_mode=True)
     except Base64Error:
-        raise ValueError(_fault(part) or f"illegal base64 data at input byte {len(part)}") from None
+        # one character is left over, and Go names its place
+        raise ValueError(_fault(part) or f"illegal base64 data at input byte {len(part) - 1}") from None
 
 
 def decode_text(text: str) -> bytes:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import ssl
 from base64 import b64encode
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from kubeauthn._core.kubeconfig.proxy import split_url
 from kubeauthn._io.carrier.wires import End, Lower, PlainWire, TlsWire, Wire
 from kubeauthn.errors import CredentialError, UpstreamError
+
+if TYPE_CHECKING:
+    from kubeauthn._io.carrier.socks import Socks5
 
 CONNECT_SECONDS = 30.0
 _REPLY_BYTES = 64 * 1024
@@ -60,9 +64,11 @@ async def dial(address: Address, end: End) -> Wire:
             else:
                 await _open(address, top)
             return await waiter
-    except TimeoutError:
+    except TimeoutError as error:
         top.abort() if hasattr(top, "_lower") else None
-        raise UpstreamError(f"{where} did not answer within {CONNECT_SECONDS:g} s", status=504) from None
+        raise UpstreamError(
+            f"{where}: {error}" if str(error) else f"{where} did not answer within {CONNECT_SECONDS:g} s", status=504
+        ) from None
     except ssl.SSLCertVerificationError as error:
         raise UpstreamError(f"{where}: its certificate is not accepted: {error.verify_message}") from None
     except ssl.SSLError as error:
@@ -84,14 +90,19 @@ async def _open(address: Address, top: PlainWire | TlsWire) -> None:
 async def _through_proxy(address: Address, top: PlainWire | TlsWire, where: str) -> None:
     parts = split_url(address.proxy_url)
     host, port = parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme, 1080)
-    if parts.scheme not in ("http", "https"):
-        raise UpstreamError(f"a {parts.scheme} proxy is not supported here", hint="use an http or https proxy")
+    if parts.scheme not in ("http", "https", "socks5", "socks5h"):
+        raise UpstreamError(f"a {parts.scheme} proxy is not supported here", hint="use an http, https or socks5 proxy")
     password = ""
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         password = f"Proxy-Authorization: Basic {b64encode(pair).decode()}\r\n"
     target = f"[{address.host}]:{address.port}" if ":" in address.host else where
     asking = _Connecting(top, f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{password}\r\n".encode())
+    if parts.scheme.startswith("socks"):
+        from kubeauthn._io.carrier.socks import Socks5
+
+        user = None if parts.username is None else unquote(parts.username)
+        asking = _SocksConnecting(top, Socks5(address.host, address.port, user, unquote(parts.password or "")))
     below: PlainWire | TlsWire = PlainWire(asking)
     if parts.scheme == "https":
         below = TlsWire(asking, address.proxy_context or ssl.create_default_context(), host)
@@ -162,11 +173,14 @@ class _Connecting:
         elif rest:
             self._fail("the proxy sent more than its answer")
         else:
-            self._through = True
-            if not self.done.done():
-                self.done.set_result(None)
-            assert self._wire is not None  # noqa: S101  set before anything comes
-            self._top.opened(self._wire)
+            self._go_through()
+
+    def _go_through(self) -> None:
+        self._through = True
+        if not self.done.done():
+            self.done.set_result(None)
+        assert self._wire is not None  # noqa: S101  set before anything comes
+        self._top.opened(self._wire)
 
     def lost(self, error: Exception | None) -> None:
         if self._through:
@@ -191,3 +205,24 @@ class _Connecting:
             self.done.set_exception(UpstreamError(message, hint=hint))
         if self._wire is not None:
             self._wire.close()
+
+
+class _SocksConnecting(_Connecting):
+    def __init__(self, top: PlainWire | TlsWire, talk: Socks5) -> None:
+        super().__init__(top, talk.greeting())
+        self._talk = talk
+
+    def received(self, data: bytes) -> None:
+        if self._through:
+            self._top.came(data)
+            return
+        try:
+            answer = self._talk.feed(data)
+        except UpstreamError as error:
+            self._fail(str(error), error.hint)
+            return
+        assert self._wire is not None  # noqa: S101  set before anything comes
+        if answer:
+            self._wire.write(answer)
+        if self._talk.done:
+            self._go_through()

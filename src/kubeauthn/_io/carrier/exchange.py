@@ -20,6 +20,8 @@ HELD_BYTES = 256 * 1024
 """Of a body that comes before the server's connection is there; then the client waits."""
 REPLAY_BYTES = 256 * 1024
 """Of a body that is kept in case the request is to be sent again."""
+INFORMED = 32
+"""Interim answers (1xx) to one request. Each is passed on, so without a bound they would be an answer without end."""
 
 _SAFE_TO_REPEAT = frozenset({b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"})
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -32,6 +34,7 @@ class Exchange:
         "_collected",
         "_down",
         "_held",
+        "_informed",
         "_limit",
         "_plan",
         "_redirected",
@@ -70,6 +73,7 @@ class Exchange:
         self._started = False
         self._repeated = self._redirected = False
         self._withheld: bytes | None = None
+        self._informed = 0
         self._tunnel_ends = 0
         self.over = False
 
@@ -197,6 +201,9 @@ class Exchange:
 
     def informed(self, head: http1.ResponseHead) -> None:
         """100 Continue and its like."""
+        self._informed += 1
+        if self._informed > INFORMED:
+            raise HttpMessageError(f"more than {INFORMED} interim answers", status=502)
         if head.status != 100 or not self._told_to_continue:
             self._down.write(http1.render_response(head))
 

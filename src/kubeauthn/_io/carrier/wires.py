@@ -14,8 +14,12 @@ from typing import Any, Protocol
 HANDSHAKE_SECONDS = 20.0
 _RECORD = 16384
 _HIGH_WATER, _LOW_WATER = 256 * 1024, 64 * 1024
-_shared = memoryview(bytearray(256 * 1024))
+_READ = 112 * 1024
+"""Of one read. What is made of it stays under 128 KiB: from there on malloc maps fresh pages for each."""
+_shared = memoryview(bytearray(_READ))
 """What a socket is read into. Emptied before the event loop goes on, so that one does for all."""
+_plain = memoryview(bytearray(_READ + _RECORD))
+"""What is decrypted into, likewise."""
 
 
 class End(Protocol):
@@ -137,7 +141,7 @@ class TlsWire(_Socket):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_name is None, server_name)
         self._is_client = server_name is not None
-        self._ready = self._paused = self._said_last = self._heard_last = self._told = False
+        self._ready = self._paused = self._said_last = self._heard_last = self._said_ended = self._told = False
         self._kept: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self.closed = False
@@ -167,7 +171,7 @@ class TlsWire(_Socket):
             self._fail(ConnectionResetError("the other side ended the TLS handshake"))
         elif not self._heard_last:
             self._heard_last = True
-            self._end.ended(False)
+            self._say_ended(False)
 
     def ended(self, clean: bool) -> None:
         self.cut_off()
@@ -213,8 +217,8 @@ class TlsWire(_Socket):
             return
         self._said_last = True
         # Data that waits here would make OpenSSL refuse to say goodbye.
-        while self._incoming.pending and (data := self._decrypt()):
-            self._kept.append(data)
+        while self._incoming.pending and (size := self._decrypt()):
+            self._kept.append(bytes(_plain[:size]))
         try:
             self._tls.unwrap()
         except (ssl.SSLError, ValueError):
@@ -240,7 +244,7 @@ class TlsWire(_Socket):
     def resume_reading(self) -> None:
         if self._paused:
             self._paused = False
-            if self._kept or self._incoming.pending:
+            if self._kept or self._incoming.pending or self._heard_last:
                 asyncio.get_running_loop().call_soon(self._read)
             self._lower.resume_reading()
 
@@ -289,34 +293,41 @@ class TlsWire(_Socket):
         if self._paused or self.closed:
             return
         data, self._kept = b"".join(self._kept), []
-        pending = self._incoming
-        parts = [data] if data else []
-        while pending.pending:
-            piece = self._decrypt()
-            if not piece:
+        if data:
+            self._end.received(data)
+        while self._incoming.pending and not self._paused and not self.closed:
+            size = self._decrypt()
+            if self._outgoing.pending:
+                self._flush()  # an answer of TLS itself
+            if not size:
                 break
-            parts.append(piece)
-        if self._outgoing.pending:
-            self._flush()  # an answer of TLS itself
-        if parts:
-            self._end.received(parts[0] if len(parts) == 1 else b"".join(parts))
+            self._end.received(bytes(_plain[:size]))
         if self._heard_last and not self.closed and not self._paused:
-            self._end.ended(True)
+            self._say_ended(True)
 
-    def _decrypt(self) -> bytes:
-        """One record; empty when there is none, or no more."""
+    def _decrypt(self) -> int:
+        """As many records as are there and find room; how many bytes that were. 0 when there are none, or no more."""
+        size, most = 0, len(_plain) - _RECORD
         try:
-            data = self._tls.read(_RECORD)
+            while size <= most and self._incoming.pending:
+                count = self._tls.read(_RECORD, _plain[size:])
+                if not count:
+                    self._heard_last = True
+                    break
+                size += int(count)
         except ssl.SSLWantReadError:
-            return b""
+            pass
         except ssl.SSLZeroReturnError:
-            data = b""
+            self._heard_last = True
         except ssl.SSLError as error:
             self._fail(error)
-            return b""
-        if not data:
-            self._heard_last = True
-        return data
+            return 0
+        return size
+
+    def _say_ended(self, clean: bool) -> None:
+        if not self._said_ended:
+            self._said_ended = True
+            self._end.ended(clean)
 
     def _flush(self) -> None:
         if self._outgoing.pending:

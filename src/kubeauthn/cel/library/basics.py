@@ -10,7 +10,7 @@ from ..overloads import Overload
 from ..values import CelMap, Duration, Timestamp
 from . import costs
 
-__all__ = ["OVERLOADS", "TYPES"]
+__all__ = ["OLD_OVERLOADS", "OVERLOADS", "TYPES"]
 
 TYPES: tuple[str, ...] = ()
 
@@ -64,3 +64,9 @@ OVERLOADS = (
     _text_function("matches", "matches", _matches, costs.pattern_scan, member=False),
     _text_function("matches_string", "matches", _matches, costs.pattern_scan),
 )
+OLD_OVERLOADS = (
+    _text_function("starts_with_string", "startsWith", _starts_with, costs.first_scan),
+    _text_function("ends_with_string", "endsWith", _ends_with, costs.first_scan),
+    _text_function("matches", "matches", _matches, None, member=False),
+)
+"""With the cost that cel-go 0.26 reckons."""

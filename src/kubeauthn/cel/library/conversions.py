@@ -17,7 +17,7 @@ from ..overloads import Overload
 from ..values import INT_MAX, Duration, Timestamp, TypeValue, UInt, type_of
 from . import costs
 
-__all__ = ["OVERLOADS", "TYPES", "bytes_to_string"]
+__all__ = ["OLD_DURATION", "OVERLOADS", "TYPES", "bytes_to_string"]
 
 _DURATION = "google.protobuf.Duration"
 _TIMESTAMP = "google.protobuf.Timestamp"
@@ -118,6 +118,10 @@ def _timestamp_to_int(timestamp: Timestamp) -> int:
     return timestamp.ns // SECOND
 
 
+def _int_to_duration(number: int) -> Duration:
+    raise EvalError("type conversion error from 'int' to 'google.protobuf.Duration'")
+
+
 def _duration_to_int(duration: Duration) -> int:
     return duration.ns
 
@@ -176,3 +180,5 @@ OVERLOADS = (
     Overload("int64_to_uint64", "uint", ("int",), "uint", _int_to_uint),
     Overload("string_to_uint64", "uint", ("string",), "uint", _string_to_uint),
 )
+OLD_DURATION = Overload("int64_to_duration", "duration", ("int",), _DURATION, _int_to_duration)
+"""Declared by cel-go 0.26, and of no use: it always fails."""

@@ -111,6 +111,12 @@ def allocated_list(arguments: _Arguments, result: object) -> int:
     return size_of(result) + 1 + LIST_BASE
 
 
+ASSERTED: dict[CostFunction, tuple[int, str]] = {}
+"""cel-go's own reckoning of these takes an argument for what it should be: which one, and as what. Where that argument
+is an error or of another type, the evaluation as a whole fails, with an internal error."""
+LIST_ASSERTED, INT_ASSERTED = "list", "int"
+
+
 def self_compared(position: int) -> CostFunction:
     """A list whose elements are all compared with one another, and a new list."""
 
@@ -122,6 +128,7 @@ def self_compared(position: int) -> CostFunction:
         factor = 2.0 + STRING_FACTOR if type(elements[0]) in (str, bytes) else 2.0
         return int(size * size * factor) + 1 + LIST_BASE
 
+    ASSERTED[cost] = (position, LIST_ASSERTED)
     return cost
 
 

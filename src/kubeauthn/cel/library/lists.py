@@ -6,11 +6,12 @@ from functools import cmp_to_key
 from typing import Any
 
 from ..errors import EvalError, LimitError
+from ..limits import COST_LIMIT
 from ..overloads import Overload
 from ..values import Duration, Timestamp, UInt, compare, same, size_of, type_name
 from . import costs
 
-__all__ = ["LATEST", "OVERLOADS", "TYPES", "overloads"]
+__all__ = ["LATEST", "OLD_OVERLOADS", "OVERLOADS", "TYPES", "overloads"]
 
 TYPES: tuple[str, ...] = ()
 LATEST = 3
@@ -104,6 +105,13 @@ def _range(size: int) -> list[int]:
     return list(range(size))
 
 
+def _range_at_any_cost(size: int) -> list[int]:
+    """`lists.range` as it was in cel-go 0.26, where only the cost is a limit."""
+    if size > COST_LIMIT:
+        raise LimitError("operation cancelled: actual cost limit exceeded")
+    return list(range(size))
+
+
 def _reverse(elements: list[object]) -> list[object]:
     return list(elements[::-1])
 
@@ -124,9 +132,16 @@ def _distinct(elements: list[Any]) -> list[object]:
 
 def _flatten_cost(arguments: tuple[Any, ...], result: object) -> int:
     depth = arguments[1] if len(arguments) == 2 else 1
-    return int(size_of(arguments[0]) * float(depth)) + 1 + costs.LIST_BASE
+    return int(size_of(arguments[0]) * (1.0 if depth < 0 else float(depth))) + 1 + costs.LIST_BASE
 
 
+def _old_flatten_cost(arguments: tuple[Any, ...], result: object) -> int:
+    """As cel-go 0.26 reckons it, where a negative depth goes round the end of 64 bits."""
+    return (int(size_of(arguments[0]) * float(arguments[1])) + 1 + costs.LIST_BASE) % (1 << 64)
+
+
+costs.ASSERTED[_flatten_cost] = (1, costs.INT_ASSERTED)
+costs.ASSERTED[_old_flatten_cost] = (1, costs.INT_ASSERTED)
 _DURATION = "google.protobuf.Duration"
 _TIMESTAMP = "google.protobuf.Timestamp"
 _COMPARABLE_TYPES = ("int", "uint", "double", "bool", _DURATION, _TIMESTAMP, "string", "bytes")
@@ -222,3 +237,11 @@ def _since_version_2(*, priced: bool) -> list[Overload]:
 
 
 OVERLOADS = overloads(LATEST)
+OLD_OVERLOADS = (
+    Overload("lists_range", "lists.range", ("int",), "list(int)", _range_at_any_cost, cost=costs.allocated_list),
+    Overload(
+        "list_flatten_int", "flatten", ("list(dyn)", "int"), "list(dyn)", _flatten, member=True, cost=_old_flatten_cost,
+        unguarded=True,
+    ),
+)  # fmt: skip
+"""As they were in cel-go 0.26."""

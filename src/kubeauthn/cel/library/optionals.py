@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import EvalError
+from ..old_optionals import settled
 from ..overloads import Overload
 from ..values import MISSING, NONE, Optional, is_zero
 from .indexing import index, optional_index, optional_select
@@ -30,7 +31,7 @@ def _none() -> Optional:
 def _value(optional: Optional) -> object:
     if optional.value is MISSING:
         raise EvalError("optional.none() dereference")
-    return optional.value
+    return settled(optional.value)
 
 
 def _has_value(optional: Optional) -> bool:
@@ -52,7 +53,7 @@ def value_or(optional: Any, default: object) -> object:
 
 
 def _unwrap(optionals: list[Optional]) -> list[object]:
-    return [optional.value for optional in optionals if optional.value is not MISSING]
+    return [settled(optional.value) for optional in optionals if optional.value is not MISSING]
 
 
 def _first(elements: list[object]) -> Optional:

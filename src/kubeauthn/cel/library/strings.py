@@ -9,7 +9,7 @@ from ..overloads import CostFunction, Implementation, Overload
 from . import bounds, costs, string_format, string_format_new
 from .display import display
 
-__all__ = ["LATEST", "OVERLOADS", "TYPES", "overloads"]
+__all__ = ["LATEST", "OLD_OVERLOADS", "OVERLOADS", "TYPES", "overloads"]
 
 TYPES: tuple[str, ...] = ()
 LATEST = 5
@@ -35,6 +35,14 @@ def _index_of(text: str, part: str, start: int = 0) -> int:
     if not part:
         return min(start, len(text))
     return text.find(part, start)
+
+
+def _old_index_of(text: str, part: str, start: int) -> int:
+    return _index_of(text, part, start) if part else start
+
+
+def _old_last_index_of(text: str, part: str, start: int) -> int:
+    return _last_index_of_from(text, part, start) if part else start
 
 
 def _last_index_of(text: str, part: str) -> int:
@@ -182,3 +190,8 @@ def overloads(version: int) -> tuple[Overload, ...]:
 
 
 OVERLOADS = overloads(LATEST)
+OLD_OVERLOADS = (
+    _member("string_index_of_string_int", "indexOf", (_S, _S, _I), _I, _old_index_of, costs.traversal),
+    _member("string_last_index_of_string_int", "lastIndexOf", (_S, _S, _I), _I, _old_last_index_of, costs.traversal),
+)
+"""As they were in cel-go 0.26: an empty text is found wherever it is sought, even outside."""

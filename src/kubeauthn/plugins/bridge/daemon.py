@@ -19,7 +19,7 @@ from kubeauthn._io.carrier.one_run import OneRunAuthority, listening_context
 from kubeauthn._io.files import write_atomically
 from kubeauthn.errors import EnvironmentFailure, KubeauthnError
 from kubeauthn.plugin._proxy_harness import SOCKET_NAME, private_directory, remove, stay, stop_at_signals
-from kubeauthn.plugins.bridge import control
+from kubeauthn.plugins.bridge import control, foreground
 from kubeauthn.plugins.bridge import definition as definitions
 from kubeauthn.plugins.bridge.route import AccessRoute
 
@@ -58,7 +58,7 @@ class Bridge:
             path = os.path.join(directory, SOCKET_NAME)
             before = os.umask(0o177)
             try:
-                server = await asyncio.start_unix_server(self._answer, path, limit=4096)
+                server = await asyncio.start_unix_server(self._answer, path, limit=control.ANSWER_BYTES)
             finally:
                 os.umask(before)
             where = os.path.join(definitions.directory_of(self.definition.name), control.RUNNING)
@@ -77,11 +77,11 @@ class Bridge:
         try:
             if control.peer_of(writer.get_extra_info("socket")) == os.geteuid():
                 async with asyncio.timeout(control.ASK_SECONDS):
-                    question = (await reader.readline()).decode("latin-1").strip()
+                    question = (await reader.readline()).decode("utf-8", "replace").strip()
                     writer.write(json.dumps(self._told(question)).encode())
                     await writer.drain()
-        except (OSError, ValueError):
-            pass  # whoever asked is gone, or asked for too much
+        except (OSError, ValueError, KubeauthnError):
+            pass  # whoever asked is gone, or asked for too much, or offered what is no credential
         finally:
             writer.close()
 
@@ -104,7 +104,11 @@ class Bridge:
                 "accepted": self.listener.accepted,
                 "idle_seconds": self.listener.idle_seconds(),
                 "started": self.started,
+                "offered": self.route.has_offer,
             }
+        if question.startswith(foreground.OFFER):
+            self.route.offer(foreground.decode(question.removeprefix(foreground.OFFER), time.time()))
+            return {"taken": True}
         if question == "stop":
             import signal
 

@@ -36,7 +36,16 @@ class AccessRoute:
         self._pools: dict[ClientIdentity | None, Pool] = {}
         self._credential: Credential | None = None
         self._until = 0.0
+        self._offered: Credential | None = None
         self._use(open_again())
+
+    def offer(self, credential: Credential) -> None:
+        """Somebody ran the plugin where a person could answer it: this is used until it ends or is refused."""
+        self._offered = credential
+
+    @property
+    def has_offer(self) -> bool:
+        return self._offered is not None and self._offered.usable(time.time())
 
     def plan(self, asked: Asked) -> Plan | Awaitable[Plan]:
         now = time.monotonic()
@@ -45,6 +54,8 @@ class AccessRoute:
         credential = self._credential
         if asked.head.value(b"authorization") is not None:
             return self._planned(asked, None)
+        if self._offered is not None and self.has_offer:
+            return self._planned(asked, self._offered)
         if credential is not None and now < self._until and credential.usable(time.time()):
             return self._planned(asked, credential)
         return self._with_credential(asked)
@@ -53,6 +64,9 @@ class AccessRoute:
         credential = refused.mark
         if credential is None:
             return None
+        if credential is self._offered:
+            self._offered = None
+            return await self._with_credential(asked)
         self._credential = None
         renewed = await self._access.renew_async(credential)  # type: ignore[arg-type]  # the mark is ours
         return None if renewed is None else self._planned(asked, renewed)
@@ -66,7 +80,10 @@ class AccessRoute:
         return self._planned(asked, await self._access.replace_lost_async(credential, reason))
 
     def answered(self, plan: Plan, status: int) -> None:
-        if plan.mark is not None:
+        if plan.mark is not None and plan.mark is self._offered:
+            if status == 401:
+                self._offered = None
+        elif plan.mark is not None:
             if status == 401:
                 self._credential = None
             self._access.answered(plan.mark, status)  # type: ignore[arg-type]  # the mark is ours
@@ -117,7 +134,7 @@ class AccessRoute:
 
     def _use(self, access: Access) -> None:
         self._access = access
-        self._credential = None
+        self._credential = self._offered = None
         self.close()
         self._pools = {}
         cluster = access.cluster

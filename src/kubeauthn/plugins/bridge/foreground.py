@@ -1,0 +1,79 @@
+"""A plugin that asks a person is run by the command, which has a terminal, and its answer handed to the bridge."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from kubeauthn._core.credential import Credential
+from kubeauthn._core.interaction import NEVER
+from kubeauthn._secret import Secret
+from kubeauthn.errors import EnvironmentFailure
+from kubeauthn.plugins.bridge import control, starting
+
+if TYPE_CHECKING:
+    from kubeauthn.plugins.bridge.definition import Definition
+
+OFFER = "offer "
+
+
+def bring_credential(definition: Definition) -> None:
+    """Where the user's plugin may ask a person, and the bridge has no answer of theirs any more: ask, and hand it over.
+
+    To be called by a process whose standard input is a terminal. A plugin that is a proxy, or that names an external
+    signer, stays with the bridge: what it leaves running must outlive this process.
+    """
+    from kubeauthn.client.access import open_access
+
+    os.environ["KUBECONFIG"] = definition.kubeconfig
+    access = open_access(definition.context or None, **definition.options)
+    user = access.target.user if access.target is not None else None
+    if user is None or user.exec is None or user.exec.interactive_mode == NEVER or _may_be_proxy(user.exec_proxy):
+        return
+    starting.credential(definition.name)
+    status = control.ask(definition.name, "status")
+    if status is None or status.get("offered"):
+        return
+    credential = access.credential()
+    if credential.route is None and not credential.signer and not _signs_elsewhere(credential):
+        answer = control.ask(definition.name, OFFER + json.dumps(encode(credential)))
+        if answer is None or not answer.get("taken"):
+            raise EnvironmentFailure("the bridge did not take the credential")
+
+
+def encode(credential: Credential) -> dict[str, Any]:
+    identity = credential.identity
+    return {
+        "authorization": credential.authorization.reveal() if credential.authorization else "",
+        "certificate": identity.certificate.decode() if identity else "",
+        "key": identity.key.reveal() if identity else "",
+        "expires_at": credential.expires_at,
+    }
+
+
+def decode(text: str, now: float) -> Credential:
+    """`ValueError` where it is not what `encode` made."""
+    from kubeauthn._core.certificates import client_identity
+
+    offer = json.loads(text)
+    if not isinstance(offer, dict):
+        raise ValueError("not an object")
+    authorization, certificate, key = (offer.get(name) for name in ("authorization", "certificate", "key"))
+    expires_at = offer.get("expires_at")
+    if not (isinstance(authorization, str) and isinstance(certificate, str) and isinstance(key, str)):
+        raise ValueError("not an offer")
+    if not isinstance(expires_at, int | float | None):
+        raise ValueError("not an offer")
+    identity = client_identity(certificate.encode(), Secret(key), now) if certificate else None
+    return Credential(
+        authorization=Secret(authorization) if authorization else None, identity=identity, expires_at=expires_at
+    )
+
+
+def _may_be_proxy(switched_on: bool) -> bool:
+    return switched_on or os.environ.get("KUBEAUTHN_EXEC_PROXY") == "1"
+
+
+def _signs_elsewhere(credential: Credential) -> bool:
+    return credential.identity is not None and not credential.identity.key
