@@ -26,20 +26,21 @@ COMPAT := $(if $(wildcard tests/compat/__main__.py),compat-check)
 .PHONY: help setup test demo check check-rest lint format types layers wheel-test newest-python system-packages clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Third-party packages by version and hash. Byte code is left to the first import: most of it is never imported.
 define install_third_party
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r constraints.txt
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r constraints.txt
 endef
 
 # The package itself, in place. hatchling came with the constraints, so nothing is downloaded for the build.
 define install_package
-	$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 endef
 
 .venv/.third-party: constraints.txt scripts/find-python
-	$(find_oldest); "$$python" -m venv .venv
+	@echo "setting up .venv: a minute or two, once"
+	@$(find_oldest); "$$python" -m venv .venv
 	$(call install_third_party,.venv)
 	@touch $@
 
@@ -48,7 +49,8 @@ endef
 	@touch $@
 
 .venv-newest/.third-party: constraints.txt scripts/find-python
-	$(find_newest); "$$python" -m venv .venv-newest
+	@echo "setting up .venv-newest: a minute or two, once"
+	@$(find_newest); "$$python" -m venv .venv-newest
 	$(call install_third_party,.venv-newest)
 	@touch $@
 
