@@ -197,7 +197,9 @@ def metrics(stage: Stage) -> Cells:
         scene.reply(token="one")
         scene.use()
         scene.call()
-    found = [family.name for family in REGISTRY.collect() if "exec_plugin" in family.name]
+    # that of proxy plugins is our own: client-go has no such plugins
+    named = [family.name for family in REGISTRY.collect() if "exec_plugin" in family.name]
+    found = [name for name in named if "with_proxy" not in name]
     runs = REGISTRY.get_sample_value("rest_client_exec_plugin_call_total", {"code": "0", "call_status": "no_error"})
     return {"metrics": {0: "none", 4: "all four"}.get(len(found), "some") if runs == 1 or not found else "wrong"}
 
