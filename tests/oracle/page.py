@@ -111,9 +111,7 @@ def _unexplained(runs: list[tuple[Outcome, Outcome]]) -> str:
         parts.append(
             ", ".join(f"{count} in the {kind}" for kind, count in sorted(kinds.items())) + ". The shortest:\n\n"
         )
-        shortest = sorted(
-            {_shown(one): one for one in found if one.kind != "compile text"}.values(), key=lambda one: len(_shown(one))
-        )
+        shortest = sorted({_shown(one): one for one in found}.values(), key=lambda one: len(_shown(one)))
         parts.append("```text\n" + "\n".join(_lines(one) for one in shortest[:MOST_SHOWN]) + "\n```\n")
     return "".join(parts)
 
