@@ -280,7 +280,11 @@ def exported(name: str, value: Any) -> Iterator[str]:
 
 
 def members(cls: type) -> Iterator[tuple[str, str]]:
-    for name, value in vars(cls).items():
+    # Those of a private class that it inherits are its own for whoever uses it.
+    private = [base for base in cls.__mro__[1:] if base.__name__.startswith("_") or "._" in base.__module__]
+    own = [base for base in private if base.__module__.startswith("kubeauthn.testing")]
+    found = {name: value for base in (*reversed(own), cls) for name, value in vars(base).items()}
+    for name, value in found.items():
         if name.startswith("_"):
             continue
         if isinstance(value, property):

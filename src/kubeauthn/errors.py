@@ -48,8 +48,8 @@ The class says who must act::
     └── RequestRefused            the server: it answered 401 or 403 (command line only)
 
 Texts are lower case, without a full stop and without secrets. `hint` is what a person
-could do about it; the command line and the plugin SDK print it, and a plugin's install
-hint stands as a note in the traceback too.
+could do about it; the command line and the plugin SDK print it, and it stands as a note
+in the traceback too.
 """
 
 from __future__ import annotations
@@ -78,11 +78,15 @@ class KubeauthnError(Exception):
     """The root of them all."""
 
     hint: str | None = None
+    _hint_is_noted = True
+    """Whether a traceback shows the hint."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         if hint is not None:
             self.hint = hint
+            if self._hint_is_noted:
+                self.add_note(f"hint: {hint}")
 
 
 class UsageError(KubeauthnError):
@@ -152,6 +156,8 @@ class PluginDenied(CredentialError):
 
 class PluginNotFound(CredentialError):
     """The plugin's executable is not there, or may not be executed."""
+
+    _hint_is_noted = False  # who raises it notes the kubeconfig's install hint, word for word
 
 
 class PluginFailed(CredentialError):

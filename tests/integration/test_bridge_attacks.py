@@ -16,6 +16,7 @@ import pytest
 from kubeauthn._core.credential import ClientIdentity
 from kubeauthn._io.tls import load_identity
 from kubeauthn._secret import Secret
+from kubeauthn.plugins.bridge import definition
 from kubeauthn.testing import ApiServer
 from tests.integration.proxy_parts import eventually
 from tests.integration.test_bridge_kubectl import KUBEAUTHN, Home
@@ -231,3 +232,27 @@ def test_it_is_gone_after_all_that(home: Home):
     assert ask_through(home).stdout == "200\n"
     assert home.kubeauthn("bridge", "stop", "--all").returncode == 0
     eventually(lambda: home.bridges()[0]["running"] is None, "the bridge's end")
+
+
+def test_a_bridge_that_is_not_there_is_told_with_how_to_find_those_that_are(home: Home):
+    for name in ("nope", "../nope"):
+        ended = home.kubeauthn("bridge", "stop", name)
+        assert ended.returncode == 4
+        assert "hint: kubeauthn bridge list shows those that are" in ended.stderr
+
+
+def test_a_bridge_is_forgotten_once_it_does_not_run(home: Home, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_STATE_HOME", home.environ["XDG_STATE_HOME"])
+    assert ask_through(home).stdout == "200\n"
+    (bridge,) = home.bridges()
+    assert definition.forget(bridge["name"]) is False
+    assert [each["name"] for each in home.bridges()] == [bridge["name"]]
+    assert home.kubeauthn("bridge", "stop", bridge["name"]).returncode == 0
+    assert [each["name"] for each in home.bridges()] == [bridge["name"]]  # a kubeconfig that names it still starts it
+
+    def forgotten() -> bool:
+        return ", forgotten" in home.kubeauthn("bridge", "stop", bridge["name"], "--forget").stdout
+
+    eventually(forgotten, "the bridge has ended")
+    assert home.bridges() == []
+    assert not Path(home.environ["XDG_STATE_HOME"], "kubeauthn", "bridge", bridge["name"]).exists()

@@ -210,6 +210,7 @@ def test_options_that_lead_past_the_bridge_are_refused(home: Home):
     ended = home.kubectl("get", "pods", "--context=other")
     assert ended.returncode == 2
     assert "--context would lead past the bridge" in ended.stderr
+    assert " kubectl --context other -- get pods\n" in ended.stderr
 
 
 def test_a_directory_that_others_may_write_to_is_refused(home: Home):

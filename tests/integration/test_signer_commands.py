@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import threading
@@ -77,6 +78,27 @@ def test_doctor_outlives_a_module_that_ends_the_process(hsm: SoftHsm):
     result = command(hsm, "doctor", "--module", "/etc/hostname", "--module", MODULE)
     assert "is not a shared library" in result.stdout
     assert "token 'desk'" in result.stdout
+
+
+def test_doctor_says_what_to_do_with_a_module_without_a_token_and_a_key_without_a_certificate(tmp_path: Path):
+    hsm = SoftHsm(tmp_path / "one")
+    hsm.make_key("0a", "EC:prime256v1")
+    shown = command(hsm, "doctor", "--module", MODULE).stdout
+    asked = f"--set pathLib={MODULE} --set slotId={hsm.slot} --set objectId=0x0a"
+    assert f"      no certificate: kubeauthn signer request-certificate --signer pkcs11 {asked}\n" in shown
+    assert "no token" not in shown
+    hsm.install("0a", softhsm.client_certificate(hsm.public_key("0a")))
+    assert "no certificate" not in command(hsm, "doctor", "--module", MODULE).stdout
+    shutil.rmtree(hsm.tokens)
+    hsm.tokens.mkdir()
+    shown = command(hsm, "doctor", "--module", MODULE).stdout
+    assert ", 1 slot)\n  no token: softhsm2-util --init-token --free --label NAME makes one\n" in shown
+
+
+def test_doctor_fails_for_a_module_that_is_not_there(hsm: SoftHsm):
+    result = command(hsm, "doctor", "--module", MODULE, "--module", "/nope.so")
+    assert (result.returncode, result.stdout) == (4, "")
+    assert result.stderr.startswith("error: --module /nope.so: no such file or directory\nhint: ")
 
 
 def test_doctor_signs_warns_of_the_pin_and_writes_the_entry_without_it(hsm: SoftHsm, tmp_path: Path):

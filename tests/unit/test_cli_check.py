@@ -53,6 +53,15 @@ def document(**parts: Any) -> str:
     return json.dumps({**GOOD, "jwt": [{**entry, "issuer": issuer, "claimMappings": mappings, **parts}]})
 
 
+IN_LINES = """\
+apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt:
+- issuer: {url: https://issuer.example, audiences: [kubernetes]}
+  claimMappings: {username: {claim: sub, prefix: ""}, groups: {claim: groups, prefix: "oidc:"}}
+"""
+
+
 def rules(text: str, *options: str) -> set[str]:
     return {found["rule"] for found in findings(text, *options)}
 
@@ -168,6 +177,15 @@ def test_strict_minds_warnings_and_not_notes():
         (document(issuer={"discoveryUrl": "https://x.example"}), "did you mean discoveryURL?"),
         (document(issuer={"claim": "x"}), "not here"),
         (document(mappings={"extra": [{"key": "client", "valueExpression": "claims.sub"}]}), "example.com/name"),
+        (document(issuer={"audiences": "kubernetes"}), "audiences: [kubernetes]"),
+        (document(issuer={"audienceMatchPolicy": "Any"}), "audienceMatchPolicy: MatchAny"),
+        (rule("claims.hd = 'x'"), "claims.x == 'y'"),
+        (rule("claims.hd='x'"), "claims.x == 'y'"),
+        (rule("claims.hd.startswith('x')"), "startsWith"),
+        ("kind: AuthenticationConfiguration\njwt:\n\t- issuer: {}\n", "a tab?"),
+        ('jwt:\n- userValidationRules:\n  - expression: !user.username.startsWith("x")\n', '"!user'),
+        (IN_LINES + "  userValidationRules:\n  - expression: !user.username\n", '"!user'),
+        ("authn.yaml\n", "the name of a file"),
         (json.dumps(GOOD) + "\n", None),
         ("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n---\na: 1\n", "first document"),
         ("kind: AuthenticationConfiguration\napiVersion: v2\n", "v1 since 1.34"),
@@ -228,6 +246,12 @@ def test_the_hooks_for_pre_commit_run_commands_that_exist():
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert [hook["entry"].split() for hook in hooks] == [["kubeauthn", "check"], ["kubeauthn", "test"]]
     assert {"check", "test"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("text", [IN_LINES, IN_LINES.replace('"oidc:"', '""').replace('""}, g', '"oidc:"}, g')])
+def test_the_hint_about_system_names_can_be_pasted(text: str):
+    (found,) = [found for found in findings(text) if found["rule"] == "system-names"]
+    assert check(f"{text}  {found['hint']}\n") == (0, "<stdin>: valid, 1 issuer\n")
 
 
 def test_every_rule_of_a_hint_is_documented():

@@ -212,3 +212,46 @@ def test_the_list_of_commands_loads_none_of_them(tmp_path: Path):
     names = loaded_by(tmp_path, "--help")
     assert not names & {*FOREIGN, "yaml", "argparse", "json", "subprocess", "dataclasses"}
     assert not names & {f"kubeauthn.cli.{module}" for module, _ in COMMANDS.values()}
+
+
+JWT = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJqYW5lIn0.c2lnbmF0dXJl"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["explain", "f.yaml", "--token", JWT],
+        ["explain", "f.yaml", f"--token={JWT}"],
+        ["explain", "f.yaml", f"-t{JWT}"],
+        ["explain", "--token", JWT, "f.yaml"],
+        ["explain", "f.yaml", JWT],
+        ["explain", "f.yaml", f"Bearer {JWT}"],
+        ["explain", "f.yaml", f"--{JWT}"],
+        ["explain", "f.yaml", "--online=" + JWT],
+        ["explain", JWT, "--token-file", "t.jwt", "--online"],
+        ["explain", JWT + "x" * 300, "--token-file", "t.jwt", "--online"],
+        ["explain", "f.yaml", "--token-file", JWT, "--online"],
+        ["explain", "f.yaml", "-o", JWT],
+        ["explain", "f.yaml", "--claims", "c.json", "--now", JWT],
+        ["explain", "f.yaml", "--claims", "c.json", "--kubernetes", JWT],
+        ["check", JWT],
+        ["kubectl", "get", "ns", "--bearer", JWT],
+        ["bridge", JWT],
+        ["help", JWT],
+        [JWT],
+    ],
+    ids=lambda words: " ".join(words).replace(JWT, "TOKEN")[:60],
+)
+def test_a_token_in_the_wrong_place_is_not_repeated(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(*words)
+    assert code in (failure.USAGE, failure.ENVIRONMENT)
+    assert out == "" or words[0] == "check"
+    assert "eyJ" not in out + err
+
+
+def test_the_value_of_an_unknown_option_is_not_repeated_however_short():
+    code, _, err = run("explain", "f.yaml", "--password", "hunter2", "-p", "hunter2", "-phunter2")
+    assert code == failure.USAGE
+    assert "there is no option --password, -p" in err
+    assert "hunter2" not in err

@@ -57,3 +57,16 @@ def test_arguments_that_do_not_fit_together(words: list[str], tmp_path: Path, mo
     with pytest.raises(UsageError):
         revoke(*words)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--subject", "jane"], "give --token-id JTI, or --issuer URL: a subject is one of an issuer's"),
+        ([], "give --token-id JTI, or --issuer URL"),
+        (["--token-id", "a", "--subject", "jane"], "--token-id is one token"),
+    ],
+)
+def test_what_is_missing_is_named_as_the_options_are(tmp_path: Path, words: list[str], named: str):
+    with pytest.raises(UsageError, match=named):
+        revoke("--file", str(tmp_path / "revoked.json"), *words)

@@ -17,7 +17,7 @@ HELP = "the bridges of this user, and which of them run"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="text")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it (text)")
 
 
 def run(arguments: Namespace, world: World) -> int:

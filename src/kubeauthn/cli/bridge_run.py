@@ -19,4 +19,4 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, world: World) -> int:
-    return run_program(arguments.command, definition(arguments), world)
+    return run_program(arguments.command, definition(arguments), world, by="bridge run")

@@ -19,6 +19,9 @@ SECONDS = 5.0
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="the bridge, as `bridge list` names it")
     parser.add_argument("--all", action="store_true", help="every bridge of this user")
+    parser.add_argument(
+        "--forget", action="store_true", help="remove what is kept of it too: kubeconfigs that lead to it stop working"
+    )
 
 
 def run(arguments: Namespace, world: World) -> int:
@@ -28,10 +31,12 @@ def run(arguments: Namespace, world: World) -> int:
         raise UsageError("give the name of a bridge, or --all")
     names = definition.names() if arguments.all else [definition.load(arguments.name).name]
     for name in names:
-        if control.ask(name, "stop") is None:
-            world.say(f"{name}: not running")
-            continue
-        world.say(f"{name}: {'stopped' if _gone(name) else 'did not stop yet'}")
+        told = "not running"
+        if control.ask(name, "stop") is not None:
+            told = "stopped" if _gone(name) else "did not stop yet"
+        if arguments.forget and definition.forget(name):
+            told += ", forgotten"
+        world.say(f"{name}: {told}")
     return failure.YES
 
 

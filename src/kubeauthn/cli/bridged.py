@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+from kubeauthn.cli.arguments import may_be_token
 from kubeauthn.cli.client_options import add_client_options, target_options
+from kubeauthn.cli.text import escaped
 from kubeauthn.errors import EnvironmentFailure, UsageError
 
 TYPE_CHECKING = False
@@ -48,20 +50,20 @@ def definition(arguments: Namespace) -> Definition:
     return define(arguments.context, {name: value for name, value in options.items() if value}, arguments.idle)
 
 
-def run_program(command: list[str], found: Definition, world: World) -> int:
+def run_program(command: list[str], found: Definition, world: World, *, by: str) -> int:
     """The program's own exit code. Its kubeconfig is in a private directory that goes away with it."""
     import subprocess
     import tempfile
 
     from kubeauthn.plugins.bridge.kubeconfig import document
 
-    for word in command[1:]:
+    for index, word in enumerate(command[1:], 1):
         if word == "--":
             break
         if word.partition("=")[0] in _BEFORE_THE_DASHES:
             raise UsageError(
                 f"{word.partition('=')[0]} would lead past the bridge",
-                hint=f"give it before the dashes: {world.program} … {word.partition('=')[0]} … -- {command[0]}",
+                hint=f"give it before the dashes: {world.program} {by} {_reordered(command, index, by)}",
             )
     if world.stdin.isatty():
         from kubeauthn.plugins.bridge.foreground import bring_credential
@@ -79,6 +81,21 @@ def run_program(command: list[str], found: Definition, world: World) -> int:
         except OSError as error:
             raise EnvironmentFailure(f"{command[0]} cannot be run: {error.strerror}") from None
         return _wait(process.wait)
+
+
+def _reordered(command: list[str], index: int, by: str) -> str:
+    """The command line with its option where it belongs. Other options are left out: one may be a token."""
+    option, joined, value = command[index].partition("=")
+    after = index + 1
+    if not joined:
+        value, after = "".join(command[after : after + 1]), after + 1
+    option = {"--kube-context": "--context", "--kube-apiserver": "--server"}.get(option, option)
+    words = command[:index] + command[after:]
+    if by == command[0]:
+        words = words[1:]
+    plain = words and not any(word.startswith("-") or may_be_token(word) for word in words)
+    value = "…" if not value or may_be_token(value) else escaped(value)
+    return f"{option} {value} -- {escaped(' '.join(words)) if plain else '…'}"
 
 
 def _wait(wait: object) -> int:

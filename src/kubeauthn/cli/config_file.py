@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from kubeauthn.cli.arguments import shown_path
 from kubeauthn.errors import EnvironmentFailure, MissingExtra
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ def with_patterns() -> Iterator[None]:
 
 
 def shown_name(path: str) -> str:
-    return STDIN if path == "-" else path
+    return STDIN if path == "-" else shown_path(path)
 
 
 def read(path: str, limit: int, world: World) -> bytes:
@@ -40,7 +41,14 @@ def read(path: str, limit: int, world: World) -> bytes:
         return content
     from kubeauthn._io.files import read_bounded
 
-    return read_bounded(path, limit)
+    try:
+        return read_bounded(path, limit)
+    except EnvironmentFailure as error:
+        shown = shown_path(path)
+        if shown == path:
+            raise
+        reason = str(error).rpartition(": ")[2]
+        raise EnvironmentFailure(f"{shown}: {reason}", hint="the name of a file belongs here") from None
 
 
 def without_content(text: str) -> str:
@@ -64,7 +72,7 @@ def read_configuration(path: str, world: World, kubernetes: str) -> Authenticati
         place = f":{first.line}:{first.column}" if first.line else ""
         raise EnvironmentFailure(
             f"{shown_name(path)}{place}: {without_content(first.text)}{more}",
-            hint=f"{world.program} check {path} says all of it",
+            hint=f"{world.program} check {shown_path(path)} says all of it",
         ) from None
 
 

@@ -23,6 +23,7 @@ HELP = "what becomes of a token, step by step, and why"
 
 TOKEN_BYTES = 1 << 20
 """More than any server takes in a header; what is longer is refused by the path itself."""
+_SCHEME = "bearer "
 CODES = {"authenticated": failure.YES, "refused": failure.NO, "not mine": failure.NOT_MINE}
 
 
@@ -57,16 +58,16 @@ def run(arguments: Namespace, world: World) -> int:
     else:
         for line in text_lines(explained, colour=world.colour):
             world.say(line)
+        if explained.refused_by_rule and not arguments.show_claims:
+            world.say("--show-claims shows the values that each rule saw")
     return CODES[explained.trace.verdict]
 
 
 def _check_options(arguments: Namespace) -> None:
     if bool(arguments.token_file) == bool(arguments.claims):
-        raise UsageError("give a token (--token-file) or claims (--claims), one of the two")
+        raise UsageError("give a token (--token-file FILE, - for standard input) or claims (--claims), one of the two")
     if arguments.claims and (arguments.jwks or arguments.online):
         raise UsageError("claims are taken as verified: --jwks and --online are for a token")
-    if arguments.token_file and not arguments.jwks and not arguments.online:
-        raise UsageError("a token needs the issuer's keys: --jwks FILE, or --online to fetch them")
     if arguments.jwks and arguments.online:
         raise UsageError("keys are read (--jwks) or fetched (--online), not both")
     if [arguments.file, arguments.token_file, arguments.claims, arguments.jwks].count("-") > 1:
@@ -105,6 +106,11 @@ def _of_token(
     from kubeauthn.cli.explain_view import Explained
 
     token = read(arguments.token_file, TOKEN_BYTES, world).decode("utf-8", "replace").strip()
+    if token[: len(_SCHEME)].lower() == _SCHEME:  # copied from a header
+        token = token[len(_SCHEME) :].strip()
+    if not arguments.jwks and not arguments.online:  # said last, so that a file that is missing is named first
+        hint = "--jwks FILE reads them from a file, --online fetches them from the issuer"
+        raise UsageError("a token needs the issuer's keys", hint=hint)
     if arguments.online:
         from kubeauthn.cli.explain_online import explain_online
 

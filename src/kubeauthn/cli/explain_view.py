@@ -24,6 +24,7 @@ _MAPPING_STEP = 9
 _LONGEST_VALUE = 2000
 _TIMES_STEP = 6
 _SIGNATURE_STEP = 3
+_RULE_STEPS = (8, 10)
 TAKEN_AS_VERIFIED = "not looked at: the claims are taken as verified"
 
 
@@ -48,6 +49,15 @@ class Explained:
                 yield step._replace(outcome="skipped", detail=TAKEN_AS_VERIFIED, inputs={}, hint="")
             else:
                 yield step
+
+    @property
+    def signed(self) -> bool:
+        """The claims are the issuer's, though the token may have ended or be for somebody else."""
+        return any(step.number == _SIGNATURE_STEP and step.outcome == "passed" for step in self.trace.steps)
+
+    @property
+    def refused_by_rule(self) -> bool:
+        return any(step.number in _RULE_STEPS and step.outcome == "failed" for step in self.trace.steps)
 
     def claims(self) -> dict[str, Any]:
         try:
@@ -91,13 +101,13 @@ def text_lines(explained: Explained, *, colour: bool = False) -> Iterator[str]:
         yield f"{step.number:>2}  {mark}  {escaped(step.name).ljust(width)}  {first}".rstrip()
         for line in rest:
             yield f"{'':{width + 15}}{line}".rstrip()
-    if trace.issuer and not trace.verified and not explained.from_claims:
+    if trace.issuer and not explained.signed and not explained.from_claims:
         yield "what comes after step 6 is about claims that are not verified: anybody may have written them"
     yield ""
     yield from _verdict(trace)
     if trace.claims is not None:
         yield ""
-        known = explained.from_claims or trace.verified
+        known = explained.from_claims or explained.signed
         yield "claims" if known else "claims, not verified: anybody may have written them"
         for name, value in trace.claims.items():
             yield f"  {escaped(name)}  {escaped(_plain(value), _LONGEST_VALUE)}"

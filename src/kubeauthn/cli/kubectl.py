@@ -22,4 +22,4 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, world: World) -> int:
-    return run_program(["kubectl", *arguments.words], definition(arguments), world)
+    return run_program(["kubectl", *arguments.words], definition(arguments), world, by="kubectl")

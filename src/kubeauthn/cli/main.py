@@ -13,7 +13,7 @@ from kubeauthn import __version__
 from kubeauthn.cli import failure
 from kubeauthn.cli.text import aligned, escaped
 from kubeauthn.cli.world import World, real_world
-from kubeauthn.errors import UsageError
+from kubeauthn.errors import KubeauthnError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +50,16 @@ COMMANDS = {
 FOLLOWED_BY = {"plugin check": " -- COMMAND", "bridge run": " -- COMMAND"}
 """What a command cannot do without, for those of two words."""
 
+OTHER_NAMES = {
+    "validate": "check",
+    "lint": "check",
+    "verify": "explain",
+    "decode": "explain",
+    "version": "--version",
+    "server": "serve",
+}
+"""What people look for, and what it is called here."""
+
 EXIT_CODES = """\
 exit codes:
   0  yes
@@ -62,8 +72,9 @@ exit codes:
 def main(argv: Sequence[str] | None = None, world: World | None = None) -> int:
     """The exit code. Without arguments: those of the process."""
     world = world or real_world()
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _dispatch(list(sys.argv[1:] if argv is None else argv), world)
+        code = _dispatch(words, world)
         world.stdout.flush()
     except BrokenPipeError:
         _stop_writing(world)
@@ -75,19 +86,34 @@ def main(argv: Sequence[str] | None = None, world: World | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError):
             _stop_writing(world)
+        if isinstance(error, KubeauthnError):
+            _hide_tokens(error, words)
         return failure.report(error, world)
     return code
+
+
+def _hide_tokens(error: KubeauthnError, words: list[str]) -> None:
+    """A token that was given in a wrong place is not repeated, whichever command complains of it."""
+    from kubeauthn.cli.arguments import without_tokens
+
+    error.args = tuple(without_tokens(part, words) if isinstance(part, str) else part for part in error.args)
+    error.hint = without_tokens(error.hint, words) if error.hint else error.hint
 
 
 def _dispatch(words: list[str], world: World) -> int:
     if not words:
         world.stderr.write(overview(world.program))
         return failure.USAGE
+    if words[0] == "help" and len(words) > 1:
+        words = [*words[1:3], "--help"]
     if words[0] in ("--help", "-h", "help"):
         world.stdout.write(overview(world.program))
         return failure.YES
     if words[0] == "--version":
         world.say(f"kubeauthn {__version__}")
+        return failure.YES
+    if len(words) > 1 and words[1] in ("--help", "-h") and _group(words[0]):
+        world.stdout.write(_group_overview(words[0], world.program))
         return failure.YES
     name, rest = _command(words, world)
     return run_command(name, rest, world)
@@ -122,6 +148,17 @@ def overview(program: str) -> str:
     )
 
 
+def _group(word: str) -> list[str]:
+    """The commands of two words that begin with this one."""
+    return [name for name in COMMANDS if name.startswith(f"{word} ")]
+
+
+def _group_overview(word: str, program: str) -> str:
+    rows = [(f"  {name}", COMMANDS[name][1]) for name in _group(word)]
+    lines = [f"usage: {program} {word} SUBCOMMAND …", "", "subcommands:", *aligned(rows), ""]
+    return "\n".join([*lines, f"{program} {word} SUBCOMMAND --help says more about one", ""])
+
+
 def _command(words: list[str], world: World) -> tuple[str, list[str]]:
     """The command's name, of one word or two, and what follows it."""
     if words[0] in COMMANDS:
@@ -131,12 +168,20 @@ def _command(words: list[str], world: World) -> tuple[str, list[str]]:
     if words[0].startswith("-"):
         option = escaped(words[0].partition("=")[0])  # what is given to it may be a token
         raise UsageError(f"a command comes first, not {option}", hint=_order(option, words, world))
-    group = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
+    group = _group(words[0])
     if group:
-        given = f", not {escaped(words[1])}" if len(words) > 1 else ""
+        given = f", not {_shown(words[1])}" if len(words) > 1 else ""
         forms = ", ".join(f"{world.program} {name}{FOLLOWED_BY.get(name, '')}" for name in group)
-        raise UsageError(f"{words[0]} needs a subcommand{given}: {forms}")
-    raise UsageError(f"there is no command {escaped(words[0])}", hint=_suggestion(words[0], world))
+        near = _near(words[1], [name.partition(" ")[2] for name in group]) if len(words) > 1 else ""
+        hint = f"did you mean {world.program} {words[0]} {near}?" if near else None
+        raise UsageError(f"{words[0]} needs a subcommand{given}: {forms}", hint=hint)
+    raise UsageError(f"there is no command {_shown(words[0])}", hint=_suggestion(words, world))
+
+
+def _shown(word: str) -> str:
+    from kubeauthn.cli.arguments import HIDDEN, may_be_token
+
+    return HIDDEN if may_be_token(word) else escaped(word.partition("=")[0] if word.startswith("-") else word)
 
 
 def _order(option: str, words: list[str], world: World) -> str:
@@ -148,13 +193,23 @@ def _order(option: str, words: list[str], world: World) -> str:
     return f"{world.program} --help lists them"
 
 
-def _suggestion(word: str, world: World) -> str:
+def _suggestion(words: list[str], world: World) -> str:
+    pairs = [name for name in COMMANDS if " " in name]
+    near = (
+        OTHER_NAMES.get(words[0].lower())
+        or _near(" ".join(words[:2]), pairs)
+        or _near(words[0], [*COMMANDS, *(name.partition(" ")[0] for name in pairs)])
+    )
+    if near:
+        return f"did you mean {world.program} {near}?"
+    return f"{world.program} --help lists them"
+
+
+def _near(word: str, names: list[str]) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(word[:50], COMMANDS, n=1, cutoff=0.5)
-    if near:
-        return f"did you mean {world.program} {near[0]}?"
-    return f"{world.program} --help lists them"
+    near = get_close_matches(word[:50], names, n=1, cutoff=0.75)
+    return near[0] if near else ""
 
 
 def _stop_writing(world: World) -> None:

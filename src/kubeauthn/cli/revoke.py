@@ -52,6 +52,11 @@ def _entry(arguments: Namespace, world: World) -> Revocation:
     from kubeauthn._core import rfc3339
     from kubeauthn._core.revocation import checked
 
+    if not arguments.token_id and not arguments.issuer:
+        also = ": a subject is one of an issuer's" if arguments.subject else ""
+        raise UsageError(f"give --token-id JTI, or --issuer URL{also}")
+    if arguments.token_id and (arguments.subject or arguments.issued_until):
+        raise UsageError("--token-id is one token: --subject and --issued-until are for many")
     until = arguments.issued_until or ("" if arguments.token_id else rfc3339.format(world.clock()))
     try:
         return checked(arguments.token_id, arguments.issuer, arguments.subject, until, "the revocation")

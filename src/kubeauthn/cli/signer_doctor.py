@@ -13,7 +13,7 @@ import os
 from kubeauthn.cli import failure
 from kubeauthn.cli.signer_entry import COMMAND, add_signer_options, chosen, open_signer
 from kubeauthn.cli.text import escaped
-from kubeauthn.errors import UsageError
+from kubeauthn.errors import EnvironmentFailure, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +67,12 @@ def run(arguments: Namespace, world: World) -> int:
 def _survey(arguments: Namespace, world: World) -> int:
     from kubeauthn.cli import signer_survey
 
+    for path in arguments.module:
+        if not os.path.exists(path):
+            raise EnvironmentFailure(
+                f"--module {path}: no such file or directory",
+                hint="without --module, those that are installed are shown",
+            )
     report = signer_survey.survey(arguments.module)
     if arguments.output == "json":
         world.say(json.dumps(report, indent=2))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from kubeauthn._core.kubeconfig.model import Kubeconfig
+    from kubeauthn._core.kubeconfig.model import Kubeconfig, User, UserEntry
     from kubeauthn.plugin.signer import Configuration
 
 KINDS = ("pkcs11", "tpm2", "file", "kms")
@@ -24,7 +24,11 @@ def add_signer_options(parser: ArgumentParser) -> None:
     group.add_argument("--signer-user", metavar="NAME", help="the kubeconfig's user entry that names the signer")
     group.add_argument("--signer", choices=KINDS, help="a signer that no entry names yet, with --set")
     group.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="one key of its configuration, such as slotId=0"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one key of its configuration, such as tokenLabel=desk; may repeat",
     )
 
 
@@ -51,20 +55,26 @@ def chosen(arguments: Namespace, kubeconfig: str | None) -> tuple[str, Configura
 
 def signer_entries(config: Kubeconfig) -> dict[str, tuple[str, Configuration]]:
     """User entries whose external signer is one that kubeauthn ships."""
-    from kubeauthn._core.kubeconfig.model import EXTERNAL_SIGNER
-    from kubeauthn._core.signerwire import PATH_KEY
     from kubeauthn.plugin.signer import Configuration
 
     found: dict[str, tuple[str, Configuration]] = {}
     for name, entry in config.users.items():
-        provider = entry.auth_provider
-        if provider is None or provider.name != EXTERNAL_SIGNER:
-            continue
-        configuration = Configuration(provider.config)
-        kind = os.path.basename(configuration.get(PATH_KEY, "")).removeprefix(COMMAND)
-        if kind in KINDS:
-            found[name] = (kind, configuration)
+        kind = kind_of(entry)
+        if kind and entry.auth_provider is not None:
+            found[name] = (kind, Configuration(entry.auth_provider.config))
     return found
+
+
+def kind_of(user: User | UserEntry) -> str:
+    """Which of our signers the entry names; empty where it names none."""
+    from kubeauthn._core.kubeconfig.model import EXTERNAL_SIGNER
+    from kubeauthn._core.signerwire import PATH_KEY
+
+    provider = user.auth_provider
+    if provider is None or provider.name != EXTERNAL_SIGNER:
+        return ""
+    kind = os.path.basename(dict(provider.config).get(PATH_KEY, "")).removeprefix(COMMAND)
+    return kind if kind in KINDS else ""
 
 
 def open_signer(kind: str, configuration: Configuration, pins: Callable[[str], Any] | None = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubeauthn.cli.text import escaped, time_left
-from kubeauthn.errors import KubeauthnError
+from kubeauthn.errors import KubeauthnError, MissingExtra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ def look_into(path: str, seconds: float = MODULE_SECONDS) -> dict[str, Any]:
     import subprocess
     import sys
 
+    from kubeauthn.plugins.pkcs11_module import import_library
+
+    try:
+        import_library()
+    except MissingExtra as error:
+        return {"module": path, "error": str(error)}
     argv = [sys.executable, "-m", "kubeauthn.plugins.pkcs11_inventory", os.path.abspath(path)]
     try:
         result = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
@@ -87,16 +93,38 @@ def _module_lines(report: dict[str, Any]) -> list[str]:
     lines = [f"module {escaped(str(report['module']))}"]
     if "error" in report:
         return [*lines, f"  {escaped(str(report['error']))}"]
-    lines[0] += f" ({escaped(report['description'])}, {report['slots']} slots)"
+    slots = report["slots"]
+    lines[0] += f" ({escaped(report['description'])}, {slots} {'slot' if slots == 1 else 'slots'})"
+    if not report["tokens"]:
+        lines.append(f"  no token: {_how_to_get_a_token(str(report['module']))}")
     for token in report["tokens"]:
         state = ", PIN locked" if token["locked"] else ", one attempt left" if token["lastTry"] else ""
         lines.append(f"  token {escaped(token['label'])!r}, slotId {token['slotId']}{state}")
+        certified = {item["id"] for item in token["objects"] if item["kind"] == "certificate"}
         for item in token["objects"]:
             name = f"objectId 0x{item['id']} {escaped(item['label'])!r}"
             lines.append(f"    key {item['type']}, {name}" if item["kind"] == "key" else f"    certificate, {name}")
             if item["kind"] == "certificate":
                 lines.append(f"      {certificate_line(item)}")
+            elif item["id"] not in certified:
+                lines.append(f"      no certificate: {_how_to_get_a_certificate(report, token, item)}")
     return lines
+
+
+def _how_to_get_a_token(module: str) -> str:
+    import os
+
+    if "softhsm" in os.path.basename(module).lower():
+        return "softhsm2-util --init-token --free --label NAME makes one"
+    return "plug in the card or key; a new one is initialised with its maker's program"
+
+
+def _how_to_get_a_certificate(report: dict[str, Any], token: dict[str, Any], item: dict[str, Any]) -> str:
+    from shlex import quote
+
+    module = quote(f"pathLib={escaped(str(report['module']))}")
+    which = f"--set {module} --set slotId={token['slotId']} --set objectId=0x{item['id']}"
+    return f"kubeauthn signer request-certificate --signer pkcs11 {which}"
 
 
 def _tpm() -> dict[str, Any]:

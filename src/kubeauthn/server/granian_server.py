@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from kubeauthn.errors import EnvironmentFailure, MissingExtra
 from kubeauthn.server import limits
+from kubeauthn.server.listening import bound_alone, why_not
 
 try:
     from granian.constants import HTTPModes, Interfaces, SSLProtocols
     from granian.http import HTTP1Settings, HTTP2Settings
     from granian.log import LogLevels
-    from granian.net import SocketSpec, UnixSocketSpec  # type: ignore[attr-defined]  # named there, not exported
+    from granian.net import SocketHolder, UnixSocketSpec  # type: ignore[attr-defined]  # named there, not exported
     from granian.server.mp import MPServer
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "granian":
@@ -128,12 +129,13 @@ class Server(MPServer):
         listening = self._listening
         try:
             if listening.unix_path:
-                spec: Any = UnixSocketSpec(listening.unix_path, self.backlog, 0o660)
+                shared: Any = UnixSocketSpec(listening.unix_path, self.backlog, 0o660).build()
             else:
-                spec = SocketSpec(listening.host, listening.port, self.backlog)
-            shared: Any = spec.build()
+                # Granian's own would let a second server take the same port, and connections would go to either.
+                make: Any = SocketHolder  # its declaration lacks the arguments
+                shared = make(bound_alone(listening).detach(), False, self.backlog)
         except (OSError, RuntimeError, ValueError) as error:
-            raise EnvironmentFailure(f"cannot listen on {listening.shown()}: {error}") from None
+            raise EnvironmentFailure(f"cannot listen on {listening.shown()}: {why_not(error)}") from None
         self._ssp, self._shd, self._sfd = None, shared, shared.get_fd()
         self._sso = socket.socket(fileno=self._sfd)
         self._sso.set_inheritable(True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from dataclasses import dataclass, replace
 
 from kubeauthn.errors import UsageError
@@ -36,3 +38,32 @@ def parse_listen(text: str) -> Listening:
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise UsageError(f"--listen expects HOST:PORT or unix:PATH, not {text!r}")
     return Listening(host=host, port=int(port))
+
+
+def bound_alone(listening: Listening) -> socket.socket:
+    """A TCP socket that shares its port with no other process. Raises OSError, or ValueError for what is no address."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            listening.host, listening.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+        )[0]
+    except (socket.gaierror, UnicodeError):
+        raise ValueError("not an IP address") from None
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # for connections of the one before that linger
+        bound.setblocking(False)
+        bound.bind(address)
+        # Two may bind until one listens; so this one does, here, where the other's failure can be told.
+        bound.listen()
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+def why_not(error: Exception) -> str:
+    """The reason alone. Rust's errors carry a number, and a backtrace where RUST_BACKTRACE is set."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno).lower()
+    reason = (str(error).splitlines() or [type(error).__name__])[0].partition(" (os error ")[0]
+    return reason[:1].lower() + reason[1:]

@@ -259,3 +259,8 @@ def test_aliases_cannot_multiply_without_end():
 def test_a_hundred_unknown_fields_are_enough():
     text = GOOD + "".join(f"f{n}: 1\n" for n in range(5000))
     assert len(refused(text).errors) == 100
+
+
+def test_the_name_of_a_file_is_not_a_configuration():
+    assert "give what is in the file" in (refused("/etc/kubernetes/authn.yaml").hint or "")
+    assert refused("jwt: [").hint is None

@@ -8,11 +8,13 @@ from kubeauthn._core.authentication.schema import STRUCTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kubeauthn._core.authentication.faults import ConfigFault
     from kubeauthn._core.authentication.model import AuthenticationConfiguration
+    from kubeauthn.errors import ConfigurationFault
 
 _BASE64_OF_PEM = "LS0tLS1CRUdJTi"  # "-----BEGIN"
 _ENDINGS = (".crt", ".pem", ".cer", ".ca")
+
+ONE_LINE = "this is one text and no mapping: if it is the name of a file, give what is in the file"
 
 _BY_TEXT = (
     ("cannot be range of a comprehension", "a claim may be anything: write dyn(…) around one that is a list"),
@@ -20,6 +22,16 @@ _BY_TEXT = (
     ("prefix is required when claim is set", 'write prefix: "" for names as they are, or a prefix such as "oidc:"'),
     ("must evaluate to bool", "compare it with something: a claim may be anything, and a rule wants true or false"),
     ("discoveryURL must be different from URL", f"it is the address of the document: …{WELL_KNOWN}, or leave it out"),
+    ("audienceMatchPolicy must be empty or MatchAny", "leave it out, or write audienceMatchPolicy: MatchAny"),
+    ("token recognition error at: '= '", "to compare is ==: claims.x == 'y'"),
+    ("token recognition error at: '='", "to compare is ==: claims.x == 'y'"),
+    ("undeclared reference to 'startswith'", "it is written startsWith"),
+    ("undeclared reference to 'endswith'", "it is written endsWith"),
+    ("issuer.audiences of type []string", "it is a list: audiences: [kubernetes]"),
+    ("cannot unmarshal string into Go value of type struct", ONE_LINE),
+    ("found character that cannot start any token", "is there a tab? YAML is indented with spaces alone"),
+    ("did not find expected whitespace or line break", 'an expression that begins with ! is quoted: "!user…"'),
+    (".expression: Required value", 'is it quoted? to YAML, a word that begins with ! is a tag: write "!user…"'),
     ("audienceMatchPolicy must be MatchAny", "write audienceMatchPolicy: MatchAny: one of the audiences is enough"),
     ("claim and expression can't both be set", "keep one of them"),
     ("undeclared reference to 'user'", "only user rules have user; mappings and claim rules have claims"),
@@ -32,7 +44,7 @@ _BY_TEXT = (
 )  # fmt: skip
 
 
-def fault_hint(fault: ConfigFault, config: AuthenticationConfiguration | None = None) -> str:
+def fault_hint(fault: ConfigurationFault, config: AuthenticationConfiguration | None = None) -> str:
     """What may be added to a fault, or ""."""
     if fault.field.endswith(".certificateAuthority") and config is not None:
         return _authority_hint(_authority(fault.field, config))

@@ -220,8 +220,8 @@ class _Entry:
                 continue  # names are put together in there: who writes that has thought of it
             text = f"a token may name a {what} of Kubernetes' own ({_SYSTEM}…): no prefix and no rule forbids it"
             hint = {
-                "user": "userValidationRules: !user.username.startsWith('system:')",
-                "group": "userValidationRules: user.groups.all(g, !g.startsWith('system:'))",
+                "user": """userValidationRules: [{expression: "!user.username.startsWith('system:')"}]""",
+                "group": """userValidationRules: [{expression: "user.groups.all(g, !g.startsWith('system:'))"}]""",
             }[what]
             yield Hint((*path, name), "system-names", NOTE, text, hint)
 

@@ -6,6 +6,7 @@ from kubeauthn._core.authentication.decode import decode_configuration
 from kubeauthn._core.authentication.faults import config_error
 from kubeauthn._core.authentication.release import NEWEST
 from kubeauthn._core.authentication.validate import validate_configuration
+from kubeauthn.errors import AuthenticationConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,13 @@ def load_configuration(
     `disallowed_issuers` are URLs that no entry may have: those of other authenticators. `kubernetes` is the
     release whose fields, rules and functions count.
     """
-    decoded = decode_configuration(text, kubernetes)
+    try:
+        decoded = decode_configuration(text, kubernetes)
+    except AuthenticationConfigError as error:
+        from kubeauthn._core.authentication.fault_hints import fault_hint
+
+        hint = error.hint or next(filter(None, map(fault_hint, error.errors)), None)
+        raise AuthenticationConfigError(str(error), errors=error.errors, hint=hint) from None
     faults = validate_configuration(decoded.configuration, disallowed_issuers, kubernetes)
     if faults:
         raise config_error([decoded.placed(fault) for fault in faults])

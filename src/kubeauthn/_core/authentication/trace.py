@@ -61,7 +61,7 @@ class Trace(NamedTuple):
     issuer: str
     """The configured issuer that the token names, or ""."""
     verified: bool
-    """Signature, audience and times are good: the claims are what the issuer wrote. If not, anybody may have."""
+    """Signature, audience and times are good. If not, the signature step says whether the issuer wrote the claims."""
     user: UserInfo | None
     """Whose token it is; None unless it is authenticated."""
     steps: tuple[Step, ...]
@@ -88,7 +88,7 @@ class Trace(NamedTuple):
             lines.append(f"{_SIGNS[step.outcome]} {step.number}. {step.name}: {step.detail}")
             lines.extend(f"     {title}: {text}" for title, text in _notes(step) if text)
         if self.claims is not None:
-            lines.append("claims:" if self.verified else "claims, not verified (anybody may have written them):")
+            lines.append("claims:" if self.verified else "claims, not verified:")
             lines.extend(f"     {name}: {value!r}" for name, value in self.claims.items())
         return "\n".join(map(_printable, lines))
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from kubeauthn._core.kubeconfig.model import Target
+from shlex import quote
+
+from kubeauthn._core.kubeconfig.model import EXTERNAL_SIGNER, Target
 from kubeauthn.cli import kind
 from kubeauthn.cli.diagnosis.findings import CONNECTION, FAULT, PLUGIN_RUN, Findings
 from kubeauthn.cli.redaction import redacted_url
+from kubeauthn.cli.signer_entry import kind_of
 from kubeauthn.client.exec_source import ExecOptions
 from kubeauthn.client.sources import source_for
 from kubeauthn.errors import CredentialError
@@ -43,8 +46,17 @@ def outlook(target: Target | None, findings: Findings) -> str:
         if not _has_credential(target, wins):
             return f"nothing would be sent: there is no credential ({faulty['user'][0]})"
         return f"{kind.IN_WORDS[wins]} goes {goes}, where it is most likely refused ({faulty['user'][0]})."
+    if wins == kind.AUTH_PROVIDER and (provider := target.user.auth_provider) and provider.name == EXTERNAL_SIGNER:
+        return _signed(target, goes)
     final = "; a 401 is final, because there is no other" if wins in _UNREPLACEABLE else ""
     return f"{kind.IN_WORDS[wins]} goes {goes} with every request{final}."
+
+
+def _signed(target: Target, goes: str) -> str:
+    said = f"the external signer signs the TLS handshake of every connection {goes}; nothing of it is in a request."
+    if not kind_of(target.user):
+        return said
+    return f"{said}\nkubeauthn signer doctor --signer-user {quote(target.user_name)} tries it."
 
 
 def _has_credential(target: Target, wins: str) -> bool:

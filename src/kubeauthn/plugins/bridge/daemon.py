@@ -21,6 +21,7 @@ from kubeauthn.errors import EnvironmentFailure, KubeauthnError
 from kubeauthn.plugin._proxy_harness import SOCKET_NAME, private_directory, remove, stay, stop_at_signals
 from kubeauthn.plugins.bridge import control, foreground
 from kubeauthn.plugins.bridge import definition as definitions
+from kubeauthn.plugins.bridge.complaints import Complaints
 from kubeauthn.plugins.bridge.route import AccessRoute
 
 HELD = "held"
@@ -42,6 +43,7 @@ class Bridge:
                 definition.context or None, stdin_taken="it is the bridge that runs the plugin", **definition.options
             ),
             definition.kubeconfig.split(os.pathsep),
+            log_path=os.path.join(definitions.directory_of(definition.name), definitions.LOG),
         )
         own = ClientIdentity(definition.certificate.encode(), definition.key, not_before=0, not_after=0)
         self.listener = Listener(self.route, listening_context(own, self._authority.certificate))
@@ -121,7 +123,7 @@ def main() -> int:
     name, ready = sys.argv[1], int(sys.argv[2])
     try:
         directory = definitions.directory_of(name)
-        lock = os.open(os.path.join(directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(os.path.join(directory, definitions.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -148,8 +150,11 @@ def _tell(descriptor: int, text: str) -> None:
 def _log(directory: str) -> None:
     import logging
 
-    descriptor = os.open(os.path.join(directory, "log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(
+        os.path.join(directory, definitions.LOG), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
+    )
     handler = logging.StreamHandler(os.fdopen(descriptor, "w", buffering=1))
+    handler.addFilter(Complaints())
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger = logging.getLogger("kubeauthn")
     logger.addHandler(handler)

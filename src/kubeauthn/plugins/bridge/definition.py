@@ -14,6 +14,8 @@ from kubeauthn.errors import EnvironmentFailure
 
 FILE_BYTES = 1 << 20
 IDLE_SECONDS = 300.0
+LOG = "log"
+LOCK = "lock"
 _ANSWER_SECONDS = 1.0
 """From a bridge's first listening to its first answer, at most."""
 
@@ -58,7 +60,7 @@ def check_private(path: str) -> None:
 
 def directory_of(name: str) -> str:
     if not name or not name.isalnum():
-        raise EnvironmentFailure("there is no such bridge")
+        raise EnvironmentFailure("there is no such bridge", hint="kubeauthn bridge list shows those that are")
     return os.path.join(state_directory(), name)
 
 
@@ -75,7 +77,8 @@ def load(name: str) -> Definition:
     path = directory_of(name)
     if not os.path.isdir(path):
         raise EnvironmentFailure(
-            f"there is no bridge {name}", hint="kubeauthn bridge kubeconfig writes a new kubeconfig for one"
+            f"there is no bridge {name}",
+            hint="kubeauthn bridge list shows those that are; bridge kubeconfig writes a kubeconfig for a new one",
         )
     check_private(path)
     try:
@@ -83,6 +86,23 @@ def load(name: str) -> Definition:
         return Definition(**{**fields, "key": Secret(fields["key"])})
     except (ValueError, TypeError, KeyError, AttributeError):
         raise EnvironmentFailure(f"{path}/definition.json cannot be read") from None
+
+
+def forget(name: str) -> bool:
+    """Remove what is kept of a bridge, so that no kubeconfig leads to it any more. False where it runs, or starts."""
+    import fcntl
+    import shutil
+
+    path = directory_of(load(name).name)
+    lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
 
 
 def names() -> list[str]:

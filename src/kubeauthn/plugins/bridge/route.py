@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from kubeauthn._core.signing_identity import SigningIdentity
@@ -12,7 +13,7 @@ from kubeauthn._io.carrier.destination import address_of, host_header, path_pref
 from kubeauthn._io.carrier.dialling import Address
 from kubeauthn._io.carrier.plan import Asked, Plan
 from kubeauthn._io.carrier.pool import Pool
-from kubeauthn.errors import KubeauthnError
+from kubeauthn.errors import CredentialError, KubeauthnError, PluginFailed, UpstreamError
 
 if TYPE_CHECKING:
     from kubeauthn._core.credential import ClientIdentity, Credential
@@ -28,8 +29,9 @@ _POOLS = 4
 class AccessRoute:
     """`open_again` opens the access anew: a kubeconfig that changes is read again, a broken one is not taken."""
 
-    def __init__(self, open_again: Callable[[], Access], files: list[str]) -> None:
+    def __init__(self, open_again: Callable[[], Access], files: list[str], *, log_path: str = "") -> None:
         self._open = open_again
+        self._log_path = log_path
         self._files = files
         self._seen = self._signature()
         self._look_at = time.monotonic() + LOOK_SECONDS
@@ -68,16 +70,20 @@ class AccessRoute:
             self._offered = None
             return await self._with_credential(asked)
         self._credential = None
-        renewed = await self._access.renew_async(credential)  # type: ignore[arg-type]  # the mark is ours
+        with self._naming_the_log():
+            renewed = await self._access.renew_async(credential)  # type: ignore[arg-type]  # the mark is ours
         return None if renewed is None else self._planned(asked, renewed)
 
     async def unreachable(self, asked: Asked, failed: Plan, reason: str) -> Plan | None:
         """A proxy plugin's process that died is started again, once for all who ask."""
         credential: Credential | None = failed.mark  # type: ignore[assignment]  # the mark is ours
+        if credential is not None and isinstance(credential.identity, SigningIdentity) and "external signer " in reason:
+            raise UpstreamError(f"{reason}{self._see_log()}")
         if credential is None or credential.route is None:
             return None
         self._credential = None
-        return self._planned(asked, await self._access.replace_lost_async(credential, reason))
+        with self._naming_the_log():
+            return self._planned(asked, await self._access.replace_lost_async(credential, reason))
 
     def answered(self, plan: Plan, status: int) -> None:
         if plan.mark is not None and plan.mark is self._offered:
@@ -92,8 +98,20 @@ class AccessRoute:
         for pool in self._pools.values():
             pool.close()
 
+    @contextmanager
+    def _naming_the_log(self) -> Iterator[None]:
+        """Why a program failed is in the log; the client that waits for it sees no more than that it did."""
+        try:
+            yield
+        except PluginFailed as error:
+            raise CredentialError(f"{error}{self._see_log()}", hint=error.hint) from error
+
+    def _see_log(self) -> str:
+        return f"; see {self._log_path}" if self._log_path else ""
+
     async def _with_credential(self, asked: Asked) -> Plan:
-        credential = await self._access.credential_async()
+        with self._naming_the_log():
+            credential = await self._access.credential_async()
         self._credential, self._until = credential, time.monotonic() + KEPT_SECONDS
         return self._planned(asked, credential)
 
