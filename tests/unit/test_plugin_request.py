@@ -43,7 +43,7 @@ def test_without_cluster_information_there_is_no_client():
     request = credential.load(execwire.encode_exec_info(credential.V1, interactive=False, cluster=None))
     assert request.cluster is None
     assert request.cluster_config is None
-    with pytest.raises(ExecInfoError, match="^ExecCredential does not contain cluster information$") as caught:
+    with pytest.raises(ExecInfoError, match="(?m)^ExecCredential does not contain cluster information$") as caught:
         request.connect()
     assert "provideClusterInfo: true" in str(caught.value.hint)
 
@@ -52,7 +52,7 @@ def test_without_cluster_information_there_is_no_client():
 def test_the_variable_must_be_set(value: str | None, monkeypatch: pytest.MonkeyPatch):
     if value is not None:
         monkeypatch.setenv("KUBERNETES_EXEC_INFO", value)
-    with pytest.raises(ExecInfoError, match="^KUBERNETES_EXEC_INFO env var is unset or empty$") as caught:
+    with pytest.raises(ExecInfoError, match="(?m)^KUBERNETES_EXEC_INFO env var is unset or empty$") as caught:
         credential.load()
     assert "kubeauthn plugin check --" in str(caught.value.hint)
 

@@ -69,7 +69,7 @@ def test_an_object_that_is_ready_and_a_function_that_makes_one():
 
 
 def test_every_missing_key_is_named():
-    with pytest.raises(SignerRequestError, match="lacks a, b$"):
+    with pytest.raises(SignerRequestError, match="(?m)lacks a, b$"):
         signer.Configuration(c="1").require("a", "b", "c")
 
 

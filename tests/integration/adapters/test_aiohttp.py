@@ -198,7 +198,7 @@ def test_the_middleware_does_not_work_without_its_request_class(server: ApiServe
 def test_another_server_gets_nothing(plugin: ScriptedPlugin):
     async def main() -> None:
         async with session() as api:
-            with pytest.raises(UsageError, match=r"sends nothing to https://127\.0\.0\.1:1$"):
+            with pytest.raises(UsageError, match=r"(?m)sends nothing to https://127\.0\.0\.1:1$"):
                 await api.get("https://127.0.0.1:1/")
 
     asyncio.run(main())
