@@ -67,7 +67,9 @@ def test_clearing_up_is_not_interrupted():
 
 
 def test_handlers_are_put_back_and_what_is_ignored_stays_so():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         interrupted = signal.getsignal(signal.SIGINT)
         with Ending() as ending:
@@ -78,5 +80,5 @@ def test_handlers_are_put_back_and_what_is_ignored_stays_so():
             signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
-        signal.signal(signal.SIGINT, interrupted)
-        signal.signal(signal.SIGHUP, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)  # else every process that a later test starts would be deaf to it
