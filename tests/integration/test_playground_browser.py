@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -221,7 +222,12 @@ def test_everything_is_done_by_keyboard_alone(page: Page):
     assert page.locator("#configuration").get_attribute("aria-activedescendant") == "completion-0"
     press("Enter")
     expect(page.locator("#completion")).to_be_hidden()
-    press("Control+Space")
+    expect(page.locator("#configuration")).to_have_value(re.compile(r"\nanonymous:\n  $"))
+    for _ in range(20):  # an answer that comes just now closes the list, as it would for anybody
+        press("Control+Space")
+        if page.locator("#completion li").count() == 2:
+            break
+        page.wait_for_timeout(100)
     expect(page.locator("#completion li")).to_have_count(2)
     press("ArrowDown")
     expect(page.locator("#completion li[aria-selected=true]")).to_contain_text("conditions")

@@ -115,11 +115,13 @@ class ProxyPlugin:
     @property
     def alive(self) -> bool:
         """Whether the last proxy runs. One that has ended and was not waited for does not."""
+        process = Path(f"/proc/{self.serving_pid}")
         try:
-            state = Path(f"/proc/{self.serving_pid}/stat").read_text()
+            state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+            # Its sockets are open until the last of its threads is gone, and the first one may be gone before.
+            return state != "Z" or len(list((process / "task").iterdir())) > 1
         except OSError:
             return False
-        return state.rpartition(")")[2].split()[0] != "Z"
 
     def exec_entry(self, **overrides: object) -> dict[str, object]:
         """The kubeconfig `exec` entry that runs it."""
