@@ -19,6 +19,8 @@ from tests.peers import build
 from tests.peers.programs import CACHE_VARIABLE, cache_directory
 
 HERE = Path(__file__).parent
+# With kubectl's newest too, where it is built; beside it they run with the one of the system in `make test`.
+ALSO = [str(HERE.parent / "integration" / name) for name in ("test_bridge_streams.py", "test_kubectl_streams.py")]
 NEEDED = ("kubectl", "kube-apiserver", "execprobe", "helm", "dex")
 
 
@@ -53,7 +55,7 @@ def main(arguments: list[str]) -> int:
     # ended from outside, pytest still puts everything away, and no API server stays behind
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     count = Count()
-    result = pytest.main([str(HERE), "-q", "--timeout=180", *arguments], plugins=[count])
+    result = pytest.main([str(HERE), *ALSO, "-q", "--timeout=180", *arguments], plugins=[count])
     build.say(f"{count.passed} passed, {len(count.failed)} failed")
     return int(result)
 
