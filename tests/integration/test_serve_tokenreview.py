@@ -193,7 +193,9 @@ def test_a_new_certificate_is_used_and_no_request_is_lost(file: Path, tmp_path: 
         (tmp_path / "tls" / "tls.crt").write_text("no certificate")
         serve.said("the new certificate is not used")
         # the last of the old workers may take connections for another moment
-        until(lambda: all(certificate_at_the_second_try(serve) == new for _ in range(10)), "the good one everywhere", 60)
+        until(
+            lambda: all(certificate_at_the_second_try(serve) == new for _ in range(10)), "the good one everywhere", 60
+        )
 
 
 def test_the_end_waits_for_requests_under_way(file: Path, token: str) -> None:
