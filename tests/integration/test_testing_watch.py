@@ -70,7 +70,7 @@ def test_close_watches_ends_the_stream_and_keeps_the_connection(server, api):
         server.emit(name="last")
         server.close_watches()
         assert list(events) == [("ADDED", "last")]
-    assert server.open_watches == 0
+    server.wait_for(lambda: server.open_watches == 0)
     api.get(NAMESPACES)
     assert {request.connection_id for request in server.requests} == {1}
 

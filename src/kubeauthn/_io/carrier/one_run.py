@@ -18,6 +18,13 @@ LIFE = timedelta(days=7)
 _SKEW = timedelta(minutes=5)
 
 
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+)  # fmt: skip
+"""Strict verification, the default since Python 3.13, asks it of an authority."""
+
+
 class OneRunAuthority:
     """A certificate authority whose key never leaves this process."""
 
@@ -73,7 +80,9 @@ class OneRunAuthority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
-        if usage is not None:
+        if usage is None:
+            builder = builder.add_extension(_SIGNS_CERTIFICATES, critical=True)
+        else:
             builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         if names is not None:
             builder = builder.add_extension(names, critical=False)
