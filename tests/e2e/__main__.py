@@ -19,8 +19,11 @@ from tests.peers import build
 from tests.peers.programs import CACHE_VARIABLE, cache_directory
 
 HERE = Path(__file__).parent
-# With kubectl's newest too, where it is built; beside it they run with the one of the system in `make test`.
-ALSO = [str(HERE.parent / "integration" / name) for name in ("test_bridge_streams.py", "test_kubectl_streams.py")]
+# Tests that also run, or only run, with programs that are built from Go modules.
+ALSO = [
+    str(HERE.parent / "integration" / name)
+    for name in ("test_benchmark_peers.py", "test_bridge_streams.py", "test_kubectl_streams.py")
+]
 NEEDED = ("kubectl", "kube-apiserver", "execprobe", "helm", "dex")
 
 
