@@ -17,6 +17,9 @@ PY := .venv/bin/python
 NEWEST_PY := .venv-newest/bin/python
 SUITES := $(wildcard tests/unit tests/integration tests/transcripts)
 PYTEST_ARGS ?=
+# A worker per core. A file's tests stay together, in their order: they share what the file set up. WORKERS=0: in one process.
+WORKERS ?= auto
+PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
 # These come with the files that they run.
 BENCH := $(if $(wildcard bench/__main__.py),bench-smoke)
@@ -61,7 +64,7 @@ endef
 setup: .venv/.package ## the virtual environment in .venv
 
 test: setup ## the tests (PYTEST_ARGS="-k name" for some of them; CI=true adds two slow ones)
-	$(PY) -m pytest $(SUITES) $(PYTEST_ARGS)
+	$(PY) -m pytest $(SUITES) $(PARALLEL) $(PYTEST_ARGS)
 
 demo: setup ## the whole thing end to end on this machine
 	.venv/bin/kubeauthn demo
@@ -95,7 +98,7 @@ newest-python: setup ## unit and integration tests on the newest Python that is 
 	else \
 	    $(MAKE) .venv-newest/.package && \
 	    echo "newest-python: Python $$newest" && \
-	    $(NEWEST_PY) -m pytest $(wildcard tests/unit tests/integration) -m "not needs" $(PYTEST_ARGS); \
+	    $(NEWEST_PY) -m pytest $(wildcard tests/unit tests/integration) -m "not needs" $(PARALLEL) $(PYTEST_ARGS); \
 	fi
 
 ifdef BENCH

@@ -35,7 +35,7 @@ FOREIGN_VARIABLES = (
     *(name for proxy in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY") for name in (proxy, proxy.lower())),
 )
 
-LEFT_OUT = pytest.StashKey[Counter[str]]()
+LEFT_OUT = "left out for want of"
 SESSION_HOME = pytest.StashKey[str]()
 HOME_NUMBERS = itertools.count()
 
@@ -62,7 +62,6 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     home = tempfile.mkdtemp(prefix="kubeauthn-tests-")
     config.stash[SESSION_HOME] = home
-    config.stash[LEFT_OUT] = Counter()
     for name in HOME_VARIABLES:
         os.environ[name] = home
     for name in FOREIGN_VARIABLES:
@@ -138,12 +137,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     reason = f"needs {', '.join(missing)}, which is not installed"
     if in_ci():
         pytest.fail(f"{reason} (in CI nothing is left out)", pytrace=False)
-    item.config.stash[LEFT_OUT].update(missing)
+    item.user_properties += [(LEFT_OUT, part) for part in missing]  # travels in the report, from a worker process too
     pytest.skip(reason)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    left_out = config.stash[LEFT_OUT]
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", ())
+    left_out = Counter(part for report in skipped for name, part in report.user_properties if name == LEFT_OUT)
     if not left_out:
         return
     packages = known_parts()
