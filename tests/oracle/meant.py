@@ -13,8 +13,9 @@ from tests.oracle import proofs
 __all__ = ["DELIBERATE", "SET_ASIDE", "meant"]
 
 DELIBERATE = {
-    "lists": "lists made by `split`, `findAll`, url queries and formats serve as groups and extra values; "
-    "kube-apiserver refuses every token there (`.map(r, r)` after them cures it), and `check` warns",
+    "lists": "lists made by `split`, `findAll`, url queries and formats serve as groups and extra values, and an "
+    "object stands for the names of its fields; kube-apiserver refuses every token there (`.map(r, r)` after them "
+    "cures it), and `check` warns of such lists",
     "empty name": "an empty user name is refused however it is mapped; mapped by claim, kube-apiserver lets it through",
     "exact claims": "`iss`, `aud`, `exp` and `nbf` are case-sensitive and times are JSON numbers; Go's decoder "
     "matches any case and takes strings. A token is refused from `exp` on, not only after it",
@@ -25,8 +26,7 @@ DELIBERATE = {
     "one document": "a file holds one document; kube-apiserver takes the first silently",
     "cost": "cost is tracked in linear time; cel-go's tracker is quadratic in the length of a comprehension",
     "order": "where several checks of a token fail, ours are reported in the order OIDC checks, claim rules, "
-    "mappings, user rules; kube-apiserver maps before it checks the rules, and evaluates all rules before it "
-    "looks at one",
+    "mappings, user rules; kube-apiserver maps before it checks the rules",
     "claim sources": "distributed claims are resolved for every claim, on first use; kube-apiserver does it for the "
     "groups claim only",
 }

@@ -194,7 +194,6 @@ def test_recorded_tokens(tmp_path: Path, name: str):
 
 
 NOT_AS_RECORDED = {
-    "groups-expr/claim-obj",  # listed in tests/recorded/known.toml
     "tamper/trailnl",  # a token file may end with a new line
     "decode/multi-doc",
     "decode/multi-doc-second-bad",

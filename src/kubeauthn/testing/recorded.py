@@ -7,8 +7,7 @@
 Each mismatch is printed, and last `N passed, M failed`. Differences that are known are listed with their reason in a
 TOML file (`--known`, by default tests/recorded/known.toml if it is there), one table per kind, name = "reason"; they
 count as passed, and are counted. A mismatch that is not listed makes the exit status 1. For `authn` only the text of a
-refusal can be listed, and a difference on purpose that is not made: another verdict or another user than
-kube-apiserver's is never a known difference.
+refusal can be listed: another verdict or another user is never a known difference.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _DEFAULT_KNOWN = Path("tests/recorded/known.toml")
 # kind of file → module and function: (case) → mismatches, as (what, expected, found)
 _JUDGES = {"cel": ("recorded_cel", "judge"), "cel-spec": ("recorded_cel_spec", "judge")}
 _KINDS = ("authn", *_JUDGES)
-_LISTABLE = {"authn": {"text", "difference not made"}}
+_LISTABLE = {"authn": {"text"}}
 """Which differences may be known; all, where nothing is said."""
 
 Mismatch = tuple[str, str, str]

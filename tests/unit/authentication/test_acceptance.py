@@ -62,7 +62,7 @@ def test_every_recorded_token_gets_the_same_user_both_ways():
 @pytest.mark.parametrize(
     ("mappings", "claims"),
     [
-        ("{username: {expression: claims.sub}, groups: {expression: claims.o}}", {"sub": "jane", "o": {"admins": 1}}),
+        ("{username: {expression: claims.sub}, groups: {expression: claims.o}}", {"sub": "jane", "o": 1.0}),
         ("{username: {expression: claims.sub}, groups: {expression: claims.l}}", {"sub": "jane", "l": ["a", 1]}),
         ("{username: {expression: claims.sub}, groups: {expression: claims.l}}", {"sub": "jane", "l": [["a"]]}),
         ("{username: {claim: sub, prefix: ''}, groups: {claim: o, prefix: ''}}", {"sub": "jane", "o": {"admins": 1}}),

@@ -176,6 +176,22 @@ def test_claim_rules(bench):
     )
 
 
+def test_of_several_unmet_rules_the_one_that_kubernetes_names_is_reported(bench):
+    rules = [
+        {"expression": "claims.level >= 2.0", "message": "level is too low"},
+        {"expression": "claims.team == 'a'"},
+        {"claim": "hd", "requiredValue": "example.com"},
+    ]
+    authenticator = bench.authenticator(rules=rules)
+    assert refusal(authenticator, bench.token(level=1)).rule == "jwt[0].claimValidationRules[2]"
+    assert refusal(authenticator, bench.token(level=1, hd="example.com")).rule == "jwt[0].claimValidationRules[1]"
+    both_false = bench.token(level=1, hd="example.com", team="b")
+    assert refusal(authenticator, both_false).rule == "jwt[0].claimValidationRules[0]"
+    user_rules = [{"expression": "user.username == 'x'"}, {"expression": "user.extra['none'] == []"}]
+    of_user = bench.authenticator(user_rules=user_rules)
+    assert refusal(of_user, bench.token()).rule == "jwt[0].userValidationRules[1]"
+
+
 def test_rules_come_before_mappings(bench):
     authenticator = bench.authenticator(rules=[{"claim": "hd", "requiredValue": "x"}])
     assert type(refusal(authenticator, bench.token(username=5))) is errors.ClaimRefused
@@ -221,14 +237,28 @@ def test_an_address_must_be_verified(bench, verified, says):
         ("claims.none", ()),
         ("['x', '', 'y']", ("x", "y")),
         ("dyn([])", ()),
+        ("claims.named", ("k", "l")),
+        ("claims.named.l", ()),
     ],
 )
 def test_groups_by_expression(bench, expression, groups):
     authenticator = bench.authenticator(groups={"expression": expression})
-    assert authenticator.authenticate(bench.token(roles="a,b", none=None)).groups == groups
+    token = bench.token(roles="a,b", none=None, named={"k": 1, "": 2, "l": {}})
+    assert authenticator.authenticate(token).groups == groups
 
 
-@pytest.mark.parametrize("value", [5, {"k": "v"}, ["a", 1], [["a"]], True])
+@pytest.mark.parametrize("expression", ["{1: 'a'}", "claims", "dyn(claims)", "[claims.named]"])
+def test_groups_by_an_expression_that_has_no_names(bench, expression):
+    authenticator = bench.authenticator(groups={"expression": expression})
+    assert type(refusal(authenticator, bench.token(named={"k": 1}))) is errors.MappingFailed
+
+
+def test_an_object_is_no_groups_claim(bench):
+    authenticator = bench.authenticator(groups={"claim": "g", "prefix": ""})
+    assert type(refusal(authenticator, bench.token(g={"k": "v"}))) is errors.MappingFailed
+
+
+@pytest.mark.parametrize("value", [5, ["a", 1], [["a"]], True])
 def test_groups_that_are_no_texts(bench, value):
     by_claim = bench.authenticator(groups={"claim": "g", "prefix": ""})
     by_expression = bench.authenticator(groups={"expression": "claims.g"})

@@ -134,12 +134,16 @@ def _extra_place(mapping: CompiledExtra, authenticator: CompiledAuthenticator) -
 
 
 def strings_of(value: object) -> list[str]:
-    """A text or a list of them; empty texts are left out, and null is none. Raises EvalError for anything else."""
+    """A text or a list of them; empty texts are left out, and null is none. Raises EvalError for anything else.
+
+    An object stands for the names of its fields, as in a loop of CEL: `claims.o` is what `dyn(claims.o).map(r, r)` is.
+    kube-apiserver refuses it, as it refuses the lists that `split` makes.
+    """
     if type(value) is str:
         return [value] if value else []
     if value is None:
         return []
-    if type(value) is not list:
+    if type(value) is not list and type(value) is not dict:
         raise EvalError(_STRINGS)
     texts = []
     for entry in value:

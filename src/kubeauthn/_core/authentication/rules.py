@@ -1,4 +1,8 @@
-"""Claim validation rules and user validation rules. Each must be met; the first that is not refuses the token."""
+"""Claim validation rules and user validation rules. Each must be met, else the token is refused.
+
+Of several that are not met one is reported, the same as kube-apiserver reports: the first claim that is not as required,
+then the first expression that fails, then the first that is false.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +13,35 @@ from kubeauthn.cel import EvalError
 from kubeauthn.errors import ClaimRefused, UserRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kubeauthn._core.authentication.compiled import CompiledAuthenticator
     from kubeauthn._core.authentication.expressions import Expressions
     from kubeauthn._core.authentication.model import ClaimValidationRule, UserValidationRule
+    from kubeauthn.cel import Program
+
+    AnyRule = ClaimValidationRule | UserValidationRule
 
 
 def check_claim_rules(
     authenticator: CompiledAuthenticator, claims: dict[str, Any], run: Expressions, only: int | None = None
 ) -> None:
     """All of them, or `only` the one at this index. Raises ClaimRefused."""
-    fault = ""
-    for rule in authenticator.claim_rules if only is None else authenticator.claim_rules[only : only + 1]:
-        if rule.program is None:
-            fault = _required_claim_fault(rule.rule, claims)
-        else:
-            try:
-                met = run.value(rule.program)
-                if met is True:
-                    continue
-                fault = f"oidc: error evaluating claim validation expression: {_not_met(met, rule.rule)}"
-            except EvalError as error:
-                fault = f"oidc: error evaluating claim validation expression: {error.message}"
+    asked = [(index, rule) for index, rule in enumerate(authenticator.claim_rules) if only is None or index == only]
+    for index, rule in asked:
+        fault = _required_claim_fault(rule.rule, claims) if rule.program is None else ""
         if fault:
-            place = f"jwt[{authenticator.index}].claimValidationRules[{authenticator.claim_rules.index(rule)}]"
-            raise ClaimRefused(fault, rule=place)
+            raise ClaimRefused(fault, rule=_claim_rule(authenticator, index))
+    expressions = [(index, rule.rule, rule.program) for index, rule in asked if rule.program is not None]
+    unmet = _unmet(expressions, run)
+    if unmet is not None:
+        index, fault = unmet
+        text = f"oidc: error evaluating claim validation expression: {fault}"
+        raise ClaimRefused(text, rule=_claim_rule(authenticator, index))
+
+
+def _claim_rule(authenticator: CompiledAuthenticator, index: int) -> str:
+    return f"jwt[{authenticator.index}].claimValidationRules[{index}]"
 
 
 def _required_claim_fault(rule: ClaimValidationRule, claims: dict[str, Any]) -> str:
@@ -48,19 +57,28 @@ def _required_claim_fault(rule: ClaimValidationRule, claims: dict[str, Any]) -> 
 
 def check_user_rules(authenticator: CompiledAuthenticator, run: Expressions, only: int | None = None) -> None:
     """All of them, or `only` the one at this index. Raises UserRefused."""
-    for rule in authenticator.user_rules if only is None else authenticator.user_rules[only : only + 1]:
+    rules = enumerate(authenticator.user_rules)
+    unmet = _unmet([(index, rule.rule, rule.program) for index, rule in rules if only is None or index == only], run)
+    if unmet is not None:
+        index, fault = unmet
+        text = f"oidc: error evaluating user info validation rule: {fault}"
+        raise UserRefused(text, rule=f"jwt[{authenticator.index}].userValidationRules[{index}]")
+
+
+def _unmet(rules: Iterable[tuple[int, AnyRule, Program]], run: Expressions) -> tuple[int, str] | None:
+    """The rule to report, and what it says; None if every one is met."""
+    first: tuple[int, str] | None = None
+    for index, rule, program in rules:
         try:
-            met = run.value(rule.program)
-            if met is True:
-                continue
-            fault = f"oidc: error evaluating user info validation rule: {_not_met(met, rule.rule)}"
+            met = run.value(program)
         except EvalError as error:
-            fault = f"oidc: error evaluating user info validation rule: {error.message}"
-        place = f"jwt[{authenticator.index}].userValidationRules[{authenticator.user_rules.index(rule)}]"
-        raise UserRefused(fault, rule=place)
+            return index, error.message
+        if met is not True and first is None:
+            first = index, _not_met(met, rule)
+    return first
 
 
-def _not_met(result: object, rule: ClaimValidationRule | UserValidationRule) -> str:
+def _not_met(result: object, rule: AnyRule) -> str:
     if result is not False:
         return "validation expression must return a boolean"
     return f"validation expression '{rule.expression}' failed: {rule.message}"
