@@ -7,12 +7,12 @@ import ast
 from kubeauthn.cel.runtime import namespace
 
 _FIXED = frozenset((
-    "run", "V", "c", "lim", "dl", "room", "rounds", "tick", "deadline", "first_limit", "e",
+    "run", "V", "c", "lim", "dl", "room", "rounds", "tick", "first_limit", "e",
     # what it uses of Python
     "type", "len", "iter", "next", "enumerate", "hasattr", "isinstance", "abs", "min", "max", "range",
     "str", "int", "float", "bool", "bytes", "dict", "list", "tuple", "set", "frozenset", "KeyError",
 )) | frozenset(namespace())  # fmt: skip
-_ATTRIBUTES = frozenset(("get", "value", "fields", "append", "ns", "startswith", "endswith", "isascii"))
+_ATTRIBUTES = frozenset(("get", "value", "fields", "append", "ns", "startswith", "endswith", "isascii", "split"))
 
 
 def foreign_names(python: str) -> set[str]:

@@ -53,9 +53,10 @@ LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
 class Generator(Writer):
     """Writes one expression."""
 
-    def __init__(self, declarations: Declarations, quirks: Quirks) -> None:
+    def __init__(self, declarations: Declarations, quirks: Quirks, first_limit: int) -> None:
         super().__init__()
         self.declarations = declarations
+        self.first_limit = first_limit
         self.lazy = quirks.lazy
         self.unescape = quirks.escaped_names
         self.free_has = quirks.free_has
@@ -63,6 +64,7 @@ class Generator(Writer):
         self.old_cel_go = quirks.old_cel_go
         self.scopes: list[dict[str, Value]] = []
         self.variables: dict[str, str] = {}
+        self.seen: set[str] = set()
         self.when_used: dict[str, str] = {}
         self._bound: dict[tuple[str, tuple[Overload, ...]], Implementation] = {}
 
@@ -174,8 +176,10 @@ class Generator(Writer):
         if tests:
             test = " and ".join(f"type({python}) is not {test}" for test in tests)
             self.emit(f"if {test}: raise wrong_variable({name!r}, {python}, {str(declared)!r})")
-        else:
+        elif name not in self.seen:
             self.emit(f"if {python} is MISSING: raise missing_variable({name!r})")
+            if self.indent == 1:  # no block and no other function: from here on it is there
+                self.seen.add(name)
         return python
 
     # --- literals of several parts
@@ -246,21 +250,30 @@ class Generator(Writer):
 
     def finish(self, value: Value) -> str:
         """The source of the function that takes the variables and returns value and cost."""
-        self.flush()
-        self.emit("if c > lim: tick(c, dl)")
         shared = any(isinstance(constant, (list, dict, CelMap)) for constant in self.names.values())
         result = f"detached({value[0]})" if shared and value[1] not in _SCALARS else value[0]
-        self.emit(f"return {result}, c")
-        # The time limit runs from here where there is a loop; what has none looks at the clock only if it cost much.
-        has_loop = any("dl = tick(" in line for line in (*self.functions, *self.lines))
-        deadline = "deadline()" if has_loop else "0.0"
-        head = ["def run(V):", "    c = 0", "    lim = first_limit", f"    dl = {deadline}"]
-        head += [f"    {python} = V.get({name!r}, MISSING)" for name, python in self.variables.items()]
+        head = ["def run(V):"]
+        for name, python in self.variables.items():
+            head += [f"    try: {python} = V[{name!r}]", f"    except KeyError: {python} = MISSING"]
         if self.functions or any("room" in line or "rounds" in line for line in self.lines):
             head.append(f"    room = {MAX_JOINED_ELEMENTS}; rounds = 0")
+        if not self.functions and self.pending <= self.first_limit and not any(map(_counts, self.lines)):
+            # what costs the same always, and little, need not count
+            self.emit(f"return {result}, {self.pending}")
+            return "\n".join([*head, *self.lines, ""])
+        if not self.limit_checked():
+            self.flush()
+            self.check_limit()
+        self.emit(f"return {result}, c")
+        # The time limit runs from the first look at the clock: before it little can have happened.
+        head.append("    c = 0; lim = first_limit; dl = 0.0")
         if self.shared:
             head.append(f"    {' = '.join(self.shared)} = None")
         return "\n".join([*head, *self.functions, *self.lines, ""])
+
+
+def _counts(line: str) -> bool:
+    return "c += " in line or "tick(" in line
 
 
 def generate(generator: Generator, node: Node) -> str:

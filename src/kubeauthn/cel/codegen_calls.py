@@ -229,6 +229,9 @@ def _inline(
             known_text = g.text_of(scanned)
             cost = f"(len({scanned}) + 9) // 10" if known_text is None else str((len(known_text) + 9) // 10)
             return (_checked(g, method, [(a, left)], "str", overloads, function, f"{a}, {b}"), BOOL), cost
+        if function == "split" and g.text_of(b) and not g.absorbing and len(overloads) == 1:
+            text = _checked(g, f"({a}).split({b})", [(a, left)], "str", overloads, function, f"{a}, {b}")
+            return (text, parse_type(overloads[0].result)), _COST_TEXTS[costs.first_scan_twice].format(a)
         if function == "contains" and right is STRING and overloads[0].id == "contains_string":
             cost = f"((len({a}) + 9) // 10) * ((len({b}) + 9) // 10)"
             return (_checked(g, f"{b} in {a}", [(a, left)], "str", overloads, function, f"{a}, {b}"), BOOL), cost
@@ -268,7 +271,9 @@ def _add(
 ) -> tuple[Value, str] | None:
     if len(overloads) == 1 and overloads[0].id == "add_string":
         text = _checked(g, f"{a} + {b}", [(a, left), (b, right)], "str", overloads, "_+_", f"{a}, {b}")
-        return (text, STRING), f"(len({a}) + len({b}) + 9) // 10"
+        known = [g.text_of(atom) for atom in (a, b)]
+        lengths = [f"len({atom})" for atom, constant in zip((a, b), known, strict=True) if constant is None]
+        return (text, STRING), f"({' + '.join(lengths)} + {9 + sum(len(constant or '') for constant in known)}) // 10"
     if left is right and left is DOUBLE:
         return (g.store(f"{a} + {b}"), DOUBLE), "1"
     if left is right and left is INT:

@@ -25,7 +25,7 @@ from .parser import parse
 from .program import Program
 from .quirks import SPECIFICATION, Quirks
 from .resolver import resolve
-from .runtime import namespace, new_deadline, new_tick
+from .runtime import namespace, new_tick
 from .source import Source
 from .spec_overloads import as_specified
 from .types import DYN, Type, list_of, map_of, opaque, optional_of, parameter, parse_type, struct
@@ -111,11 +111,11 @@ class Environment:
         self._validate_literals = validate_literals
         self._quirks = quirks
         self.libraries = names
+        self._first_limit = min(cost_limit, CLOCK_STRIDE)
         self._names: dict[str, Any] = {
             **namespace(),
             "tick": new_tick(cost_limit, time_limit),
-            "deadline": new_deadline(time_limit),
-            "first_limit": min(cost_limit, CLOCK_STRIDE),
+            "first_limit": self._first_limit,
         }
 
     @property
@@ -163,7 +163,7 @@ class Environment:
         return self._generate(source.text, node)
 
     def _generate(self, text: str, node: Node) -> Program:
-        generator = Generator(self._declarations, self._quirks)
+        generator = Generator(self._declarations, self._quirks, self._first_limit)
         try:
             python = generate(generator, node)
         except EvalError as error:

@@ -136,8 +136,20 @@ def decode_claims(raw: str | bytes) -> dict[str, Any]:
     """
     try:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
+        # `scan_once` is `decode` without its search for white space
+        decoded, end = _scan(text, 0)
+        if end == len(text) and type(decoded) is dict and "\\u" not in text:
+            return decoded
+    except (StopIteration, ValueError, RecursionError):
+        pass  # what is not plainly in order takes longer
+    return _decode(raw)
+
+
+def _decode(raw: str | bytes) -> dict[str, Any]:
+    try:
+        text = raw if isinstance(raw, str) else raw.decode("utf-8")
         try:
-            decoded, exact = _decode(text), False
+            decoded, exact = _DECODER.decode(text), False
         except _TooLargeError:
             decoded, exact = _EXACT_DECODER.decode(text), True
     except (ValueError, RecursionError) as error:
@@ -149,15 +161,6 @@ def decode_claims(raw: str | bytes) -> dict[str, Any]:
     if "\\ud" in text or "\\uD" in text:
         decoded = _replace_surrogates(decoded)
     return _with_faults(decoded) if exact else decoded
-
-
-def _decode(text: str) -> Any:
-    """As the decoder does, without its search for white space where there is none."""
-    try:
-        decoded, end = _scan(text, 0)
-    except StopIteration:
-        return _DECODER.decode(text)
-    return decoded if end == len(text) else _DECODER.decode(text)
 
 
 class _TooLargeError(ValueError):
@@ -172,21 +175,21 @@ class _TooLarge(str):
 
 def _number(text: str) -> float | _TooLarge:
     number = float(text)
-    return _TooLarge(text) if number in (_INFINITY, -_INFINITY) else number
+    return number if -_LARGEST <= number <= _LARGEST else _TooLarge(text)
 
 
 def _finite(text: str) -> float:
     number = float(text)
-    if number in (_INFINITY, -_INFINITY):
-        raise _TooLargeError
-    return number
+    if -_LARGEST <= number <= _LARGEST:
+        return number
+    raise _TooLargeError
 
 
 def _no_constant(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
 
 
-_INFINITY = float("inf")
+_LARGEST = float.fromhex("0x1.fffffffffffffp+1023")
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_int=_finite, parse_constant=_no_constant)
 _scan = _DECODER.scan_once  # type: ignore[attr-defined]
 _EXACT_DECODER = json.JSONDecoder(parse_float=_number, parse_int=_number, parse_constant=_no_constant)

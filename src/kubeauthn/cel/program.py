@@ -24,6 +24,9 @@ class Evaluation(NamedTuple):
     cost: int
 
 
+_new = tuple.__new__  # of a tuple that is there already: half of what calling the class takes
+
+
 class Program:
     """A compiled expression. It keeps nothing between calls, so threads may share it."""
 
@@ -57,7 +60,7 @@ class Program:
     def evaluate(self, variables: Mapping[str, object]) -> Evaluation:
         """The same for variables whose names are no Python names; also says what it cost."""
         try:
-            value, cost = self.run(variables)
+            return _new(Evaluation, self.run(variables))
         except BadKeyError as error:
             raise EvalError(_named_by_origin(error, variables)) from None
         except BadArgumentError as error:
@@ -66,7 +69,6 @@ class Program:
             raise
         except UNEXPECTED as error:
             raise _as_eval_error(error) from error
-        return Evaluation(value, cost)
 
     def __repr__(self) -> str:
         return f"Program({self.text!r}, output_type={str(self.output_type)!r})"

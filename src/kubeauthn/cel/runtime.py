@@ -30,7 +30,7 @@ from .values import (
     type_name,
 )  # fmt: skip
 
-__all__ = ["ABSORBED", "LazyObject", "go_type", "is_key", "lazy_class", "namespace", "new_deadline", "new_tick"]
+__all__ = ["ABSORBED", "LazyObject", "go_type", "is_key", "lazy_class", "namespace", "new_tick"]
 
 # What && and || may forget. The Python errors are for values that lie about their declared type.
 ABSORBED = (EvalError, TypeError, AttributeError, ValueError, ArithmeticError, LookupError)
@@ -77,11 +77,6 @@ def new_tick(limit: int, seconds: float) -> Callable[[int, float], tuple[int, fl
         return min(limit, cost + CLOCK_STRIDE), deadline
 
     return tick
-
-
-def new_deadline(seconds: float) -> Callable[[], float]:
-    """The function that says until when an evaluation that begins now may run."""
-    return lambda: monotonic() + seconds
 
 
 def is_key(value: object) -> bool:

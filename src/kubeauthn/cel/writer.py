@@ -14,6 +14,7 @@ __all__ = ["Writer"]
 
 _MAX_BLOCKS = 8  # CPython stops at 20 nested loops and try blocks
 _MAX_INDENT = 20  # and at 100 levels of indentation
+_CHECK_LIMIT = "if c > lim: lim, dl = tick(c, dl)"
 
 
 class Writer:
@@ -103,8 +104,12 @@ class Writer:
         self.pending = 0
 
     def check_limit(self) -> None:
-        self.emit("if c > lim: lim, dl = tick(c, dl)")
+        self.emit(_CHECK_LIMIT)
         self.can_fail = True
+
+    def limit_checked(self) -> bool:
+        """Whether that is the last that was done, and nothing was incurred since."""
+        return not self.pending and bool(self.lines) and self.lines[-1] == "    " + _CHECK_LIMIT
 
     # --- structure
 

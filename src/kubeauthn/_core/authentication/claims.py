@@ -16,7 +16,6 @@ from kubeauthn.cel.kubernetes import Claims
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_INFINITE = float("inf")
 _LARGEST = float.fromhex("0x1.fffffffffffffp+1023")
 _DIGITS_OF_LARGEST = 309
 
@@ -42,22 +41,15 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"{text} is not JSON")
 
 
-# `scan_once` is `decode` without its search for white space. In a flat object, where a look at the values finds a
-# number too large, the numbers are left to `float` itself.
+# `scan_once` is `decode` without its search for white space.
 _scan = json.JSONDecoder(parse_float=_number, parse_int=_integer, parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
-_scan_flat = json.JSONDecoder(parse_float=float, parse_int=float, parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
 
 
 def read_claims(payload: bytes) -> dict[str, Any]:
     """The claims in a payload. Raises ValueError for what is no JSON object."""
     try:
         text = payload.decode()
-        if "[" in text or text.find("{", 1) > 0:
-            decoded, end = _scan(text, 0)
-        else:
-            decoded, end = _scan_flat(text, 0)
-            if type(decoded) is dict and (_INFINITE in decoded.values() or -_INFINITE in decoded.values()):
-                return _read_exactly(payload)
+        decoded, end = _scan(text, 0)
         if end != len(text) and text[end:].strip(" \t\r\n"):
             raise ValueError("there is more after the claims")
         # a lone surrogate can only be written as an escape
