@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
+from collections.abc import Callable
 from ssl import SSLContext
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from kubeauthn._core.credential import ClientIdentity, Credential
 from kubeauthn._core.execproxy import ProxyIdentity, ProxyRoute
@@ -24,96 +25,112 @@ from kubeauthn.errors import CredentialError, MissingExtra, UsageError
 try:
     import aiohttp
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, hdrs
-    from aiohttp.client_proto import ResponseHandler
     from aiohttp.client_reqrep import ConnectionKey
-    from aiohttp.connector import Connection
+    from aiohttp.connector import BaseConnector
     from multidict import CIMultiDict, CIMultiDictProxy
 except ImportError:  # not there, or older than client middlewares
     raise MissingExtra("aiohttp 3.12 or newer", "aiohttp") from None
 
 _PROXY_SCHEMES: Final = ("http", "https")
+_TELLING: Final = (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError)
+"""Errors of aiohttp that hide one of ours, or print what is secret."""
 _NO_HEADERS: Final = CIMultiDictProxy[str](CIMultiDict())
-_TLS_FIELD: Final = ConnectionKey._fields.index("ssl")
 _PLAIN_SCHEMES: Final = {"wss": "https", "ws": "http"}
+_connection_key: Final[Callable[[ClientRequest], ConnectionKey]] = ClientRequest.connection_key.fget  # type: ignore[attr-defined]
+
+Destination = tuple[str, str | None, int | None]
 
 
 class Connections:
-    """What was dialled with one certificate: the TLS context for it, and the connections made with that.
+    """What was dialled with one certificate: the TLS context for it, and the connectors that dialled with that.
 
-    Several event loops may use it; each connection is touched in its own loop only.
+    Several event loops may use it; a connection is touched in its own loop only.
     """
 
     def __init__(self, context: SSLContext, route: ProxyRoute | None = None) -> None:
         self.context = context
         self.route = route
         """The local proxy that they lead to; None: they lead where the URL says."""
+        self.retired = False
+        self.keys: dict[Destination, ConnectionKey] = {}
+        """What aiohttp files the connections under, for requests that go straight to their destination."""
         self._lock = threading.Lock()
-        self._loops: weakref.WeakKeyDictionary[ResponseHandler, asyncio.AbstractEventLoop] = weakref.WeakKeyDictionary()
-        self._busy: set[ResponseHandler] = set()
-        self._retired = False
+        self._loops: weakref.WeakKeyDictionary[BaseConnector, asyncio.AbstractEventLoop] = weakref.WeakKeyDictionary()
+        self._last: Callable[[], BaseConnector | None] = _nothing
 
-    def take(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
-        """A request goes out on this connection."""
-        protocol = connection.protocol
-        if protocol is None:
+    def dialled_by(self, connector: BaseConnector, loop: asyncio.AbstractEventLoop) -> None:
+        """A request goes out by this connector, which dials if it has no connection of ours."""
+        if connector is self._last():
             return
-        if protocol not in self._loops:
-            with self._lock:
-                self._loops[protocol] = loop
-        self._busy.add(protocol)
-        connection.add_callback(lambda: self._busy.discard(protocol))
-        if self._retired:
-            protocol.force_close()
+        with self._lock:
+            self._loops[connector] = loop
+            self._last = weakref.ref(connector)
 
     def retire(self) -> None:
         """Close what is idle now, and the rest as soon as its response ends: no request starts on them again."""
         with self._lock:
-            self._retired = True
-            connections = list(self._loops.items())
-        for protocol, loop in connections:
+            self.retired = True
+            connectors = list(self._loops.items())
+        for connector, loop in connectors:
             if loop is asyncio.get_running_loop():
-                self._let_go(protocol)
+                self.let_go(connector)
                 continue
             try:
-                loop.call_soon_threadsafe(self._let_go, protocol)
+                loop.call_soon_threadsafe(self.let_go, connector)
             except RuntimeError:
                 continue  # that loop is closed, and its connections with it
 
-    def _let_go(self, protocol: ResponseHandler) -> None:
-        if protocol in self._busy:
-            protocol.force_close()
-        else:
-            protocol.close()
+    def let_go(self, connector: BaseConnector) -> None:
+        for key, idle in connector._conns.items():
+            if key.ssl is self.context:
+                for protocol, _ in idle:
+                    protocol.close()
+        for protocol in connector._acquired:
+            transport = protocol.transport
+            if transport is not None and transport.get_extra_info("sslcontext") is self.context:
+                protocol.force_close()
+
+
+def _nothing() -> None:
+    """A weak reference to none."""
+
+
+class _ChosenByTheMiddleware:
+    """An attribute of a request that only the middleware sets: an instance's own value hides this one."""
+
+    def __get__(self, request: object, owner: object) -> NoReturn:
+        # `middlewares=` of one request replaces those of the session.
+        raise UsageError(
+            "this request did not pass the middleware that authenticates it, and is not sent",
+            hint="give middlewares to the session, not to the request",
+        )
 
 
 class PreparedRequest(ClientRequest):
     """A request that goes nowhere before the middleware has chosen its connections.
 
-    aiohttp keeps connections apart by the TLS context that the request names.
+    aiohttp asks for `connection_key` first of all, and keeps connections apart by the TLS context in it; it asks for
+    `ssl` when it dials.
     """
 
-    connections: Connections | None = None
+    connections: Connections
+    connection_key: ConnectionKey = _ChosenByTheMiddleware()  # type: ignore[assignment]
+    ssl: SSLContext = _ChosenByTheMiddleware()  # type: ignore[assignment]
 
-    @property
-    def ssl(self) -> SSLContext:
-        if self.connections is None:
-            # `middlewares=` of one request replaces those of the session.
-            raise UsageError(
-                "this request did not pass the middleware that authenticates it, and is not sent",
-                hint="give middlewares to the session, not to the request",
-            )
-        return self.connections.context
-
-    @property
-    def connection_key(self) -> ConnectionKey:
-        key = super().connection_key
-        # What `_replace(ssl=…)` does, in less than half its time: each request asks.
-        return tuple.__new__(ConnectionKey, (*key[:_TLS_FIELD], self.ssl, *key[_TLS_FIELD + 1 :]))
-
-    async def send(self, conn: Connection) -> ClientResponse:
-        if self.connections is not None:
-            self.connections.take(conn, self.loop)
-        return await super().send(conn)
+    def lead_to(self, connections: Connections, destination: Destination) -> None:
+        """Connections are chosen once more when a refused request is repeated with a new certificate."""
+        self.connections = connections
+        self.ssl = connections.context
+        straight = self.proxy is None and self.server_hostname is None
+        key = connections.keys.get(destination) if straight else None
+        if key is None:
+            key = _connection_key(self)._replace(ssl=connections.context)
+            if straight:
+                connections.keys[destination] = key
+        self.connection_key = key
+        connector = self.session.connector
+        if connector is not None:
+            connections.dialled_by(connector, self.loop)
 
 
 class Authentication:
@@ -138,18 +155,24 @@ class Authentication:
         if not isinstance(request, PreparedRequest):
             raise UsageError("the session was made without request_class=PreparedRequest")
         access = self.access
-        self._prepare(request)
+        url = request.url
+        destination = (url.scheme, url.raw_host, url.port)
+        if destination not in self._known_destinations:
+            access.check_destination(str(url.with_scheme(_PLAIN_SCHEMES.get(url.scheme, url.scheme))))
+            self._known_destinations.add(destination)
+        if self._base_path or self._fixed_headers:
+            self._complete(request)
         if hdrs.AUTHORIZATION in request.headers:
-            request.connections = self._generations.bare_pool()
+            request.lead_to(self._generations.bare_pool(), destination)
             return await _handle(request, handler)
-        credential = await access.credential_async()
+        credential = access.credential_at_hand() or await access.credential_async()
         if credential.route is None:
-            response = await self._send(request, handler, credential)
+            response = await self._send(request, handler, credential, destination)
         else:
             credential, response = await send_routed_async(
                 access,
                 credential,
-                lambda chosen: self._send(request, handler, chosen),
+                lambda chosen: self._send(request, handler, chosen, destination),
                 may_repeat=lambda: is_idempotent(request.method) and _at_hand(request),
                 broken=(aiohttp.ServerDisconnectedError, aiohttp.ClientOSError),
             )
@@ -164,7 +187,7 @@ class Authentication:
         if renewed is None or not self._may_repeat(request):
             return response
         response.release()
-        response = await self._send(request, handler, renewed)
+        response = await self._send(request, handler, renewed, destination)
         access.answered(renewed, response.status)
         return response
 
@@ -172,37 +195,39 @@ class Authentication:
         route = identity.route if isinstance(identity, ProxyIdentity) else None
         return Connections(self.access.tls_context(identity), route)
 
-    def _prepare(self, request: ClientRequest) -> None:
-        """Check where it goes, and add the fixed headers."""
+    def _complete(self, request: ClientRequest) -> None:
+        """The server's own path before the request's, and the fixed headers."""
         url = request.url
-        destination = (url.scheme, url.raw_host, url.port)
-        if destination not in self._known_destinations:
-            self.access.check_destination(str(url.with_scheme(_PLAIN_SCHEMES.get(url.scheme, url.scheme))))
-            self._known_destinations.add(destination)
         if self._base_path and not f"{url.raw_path}/".startswith(f"{self._base_path}/"):
             request.url = url.with_path(self._base_path + url.raw_path, encoded=True, keep_query=True)
-        if self._fixed_headers:
-            for name in self._fixed_headers:
-                request.headers.popall(name, None)
-            for name, value in self.access.headers:
-                request.headers.add(name, value)
+        for name in self._fixed_headers:
+            request.headers.popall(name, None)
+        for name, value in self.access.headers:
+            request.headers.add(name, value)
 
     async def _send(
-        self, request: PreparedRequest, handler: ClientHandlerType, credential: Credential
+        self, request: PreparedRequest, handler: ClientHandlerType, credential: Credential, destination: Destination
     ) -> ClientResponse:
         if credential.route is not None:
             dial_routes(request.session.connector)
-        request.connections, retired = self._generations.pool_for(credential)
+        connections, retired = self._generations.pool_for(credential)
         for old in retired:
             old.retire()
-        if credential.authorization is None:
-            return await _handle(request, handler)
-        # Taken off again, so that the token is not found in response.request_info, which errors print.
-        request.headers[hdrs.AUTHORIZATION] = credential.authorization.reveal()
+        request.lead_to(connections, destination)
+        headers = request.headers
+        if credential.authorization is not None:
+            headers[hdrs.AUTHORIZATION] = credential.authorization.reveal()
         try:
-            return await _handle(request, handler)
+            response = await handler(request)
+        except _TELLING as error:
+            _mind_what_it_tells(error)
+            raise
         finally:
-            request.headers.popall(hdrs.AUTHORIZATION, None)
+            # Taken off again, so that the token is not found in response.request_info, which errors print.
+            headers.popall(hdrs.AUTHORIZATION, None)
+        if connections.retired and request.session.connector is not None:
+            connections.let_go(request.session.connector)  # dialled, perhaps, after all others were let go
+        return response
 
     def _may_repeat(self, request: ClientRequest) -> bool:
         """Idempotent, and its body is at hand rather than streamed away."""
@@ -218,19 +243,22 @@ def _at_hand(request: ClientRequest) -> bool:
 async def _handle(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
     try:
         return await handler(request)
-    except aiohttp.ClientConnectorError as error:
-        # The signer's own error, not the connection's around it.
-        if isinstance(error.os_error, CredentialError):
-            raise error.os_error from error.os_error.__cause__
+    except _TELLING as error:
+        _mind_what_it_tells(error)
         raise
-    except aiohttp.ClientHttpProxyError as error:
+
+
+def _mind_what_it_tells(error: aiohttp.ClientError) -> None:
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, CredentialError):
+        # The signer's own error, not the connection's around it.
+        raise error.os_error from error.os_error.__cause__
+    if isinstance(error, aiohttp.ClientHttpProxyError):
         # It prints the request that the proxy refused: the proxy's address and headers, and in both the password.
         asked = error.request_info
         error.request_info = asked._replace(
             url=asked.url.with_user(None), real_url=asked.real_url.with_user(None), headers=_NO_HEADERS
         )
         error.args = (error.request_info, error.history)
-        raise
 
 
 def session_options(access: Access, authentication: Authentication | None = None) -> dict[str, Any]:

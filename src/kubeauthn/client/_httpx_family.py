@@ -14,7 +14,7 @@ from typing import Any
 from kubeauthn._core.credential import ClientIdentity, Credential
 from kubeauthn._core.execproxy import ProxyIdentity
 from kubeauthn.client._httpx_connections import Connections
-from kubeauthn.client._httpx_outgoing import Carried, Outgoing, RawHeaders, Request, with_credential
+from kubeauthn.client._httpx_outgoing import Carried, Outgoing, RawHeaders, Request
 from kubeauthn.client.access import Access
 from kubeauthn.client.generations import Generations
 from kubeauthn.client.routed import send_routed, send_routed_async
@@ -61,7 +61,7 @@ def family(library: ModuleType) -> SimpleNamespace:
             self._open = True
 
         def __iter__(self) -> Iterator[bytes]:
-            yield from self._inner
+            return iter(self._inner)
 
         def close(self) -> None:
             if not self._open:
@@ -79,9 +79,9 @@ def family(library: ModuleType) -> SimpleNamespace:
             self._connections = connections
             self._open = True
 
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for chunk in self._inner:
-                yield chunk
+        def __aiter__(self) -> AsyncIterator[bytes]:
+            # The inner one's own: another generator around it would cost more than all the rest of the adapter.
+            return aiter(self._inner)
 
         async def aclose(self) -> None:
             if not self._open:
@@ -141,7 +141,7 @@ def family(library: ModuleType) -> SimpleNamespace:
             for old in retired:
                 old.retire()
                 old.close_idle()
-            return self._send_on(connections, Carried(request, with_credential(raw, credential)))
+            return self._send_on(connections, self._outgoing.carried(request, raw, credential))
 
         def _send_on(self, connections: Connections, request: Carried) -> Response:
             connections.take()
@@ -176,7 +176,7 @@ def family(library: ModuleType) -> SimpleNamespace:
             raw, brings_its_own = self._outgoing.prepare(request)
             if brings_its_own:
                 return await self._send_on(self._generations.bare_pool(), Carried(request, raw))
-            credential = await access.credential_async()
+            credential = access.credential_at_hand() or await access.credential_async()
             if credential.route is None:
                 response = await self._send(request, raw, credential)
             else:
@@ -212,7 +212,7 @@ def family(library: ModuleType) -> SimpleNamespace:
                 old.retire()
             for old in retired:
                 await old.close_idle_async()
-            return await self._send_on(connections, Carried(request, with_credential(raw, credential)))
+            return await self._send_on(connections, self._outgoing.carried(request, raw, credential))
 
         async def _send_on(self, connections: Connections, request: Carried) -> Response:
             connections.take()
@@ -272,7 +272,7 @@ def family(library: ModuleType) -> SimpleNamespace:
             if self._prepared(request):
                 yield request
                 return
-            credential = await access.credential_async()
+            credential = access.credential_at_hand() or await access.credential_async()
             response = yield _with_header(request, credential)
             if response.status_code != 401:
                 access.accepted(credential)

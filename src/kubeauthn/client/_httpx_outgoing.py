@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from kubeauthn._core.credential import Credential
+from kubeauthn._secret import Secret
 from kubeauthn.client.access import Access, is_idempotent
 
 # The library is a parameter, so its types cannot be named here.
@@ -43,6 +44,7 @@ class Outgoing:
         self._fixed: RawHeaders = [(name.encode(), value.encode()) for name, value in access.headers]
         self._fixed_names = {name.lower() for name, _ in self._fixed}
         self._known_destinations: set[tuple[bytes, bytes, int | None]] = set()
+        self._header: tuple[Secret, tuple[bytes, bytes]] | None = None
 
     def prepare(self, request: Request) -> tuple[RawHeaders, bool]:
         """Check where it goes. Its headers with the fixed ones, and whether it brings its own `Authorization`."""
@@ -56,7 +58,19 @@ class Outgoing:
         raw: RawHeaders = request.headers.raw
         if self._fixed:
             raw = [header for header in raw if header[0].lower() not in self._fixed_names] + self._fixed
-        return raw, "authorization" in request.headers
+        # Not `"authorization" in request.headers`: that decodes every header, to find out in which charset they are.
+        return raw, b"authorization" in [name.lower() for name, _ in raw]
+
+    def carried(self, request: Request, raw: RawHeaders, credential: Credential) -> Carried:
+        """The request with the credential on it."""
+        authorization = credential.authorization
+        if authorization is None:
+            return Carried(request, raw)
+        last = self._header
+        if last is None or last[0] is not authorization:
+            value = authorization.reveal().encode("ascii")
+            last = self._header = (authorization, (b"Authorization", value))
+        return Carried(request, [*raw, last[1]])
 
     def may_repeat(self, request: Request) -> bool:
         """After a 401: idempotent, and its body is at hand rather than streamed away."""
@@ -65,9 +79,3 @@ class Outgoing:
     def is_repeatable(self, request: Request) -> bool:
         """After a connection that broke."""
         return is_idempotent(request.method) and isinstance(request.stream, self._library.ByteStream)
-
-
-def with_credential(raw: RawHeaders, credential: Credential) -> RawHeaders:
-    if credential.authorization is None:
-        return raw
-    return [*raw, (b"Authorization", credential.authorization.reveal().encode("ascii"))]

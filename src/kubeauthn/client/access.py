@@ -85,6 +85,10 @@ class Access:
     def credential(self) -> Credential:
         return self.source.get()
 
+    def credential_at_hand(self) -> Credential | None:
+        """The credential if nothing need be done for it, else None: a coroutine less on an event loop's hot path."""
+        return self.source.at_hand()
+
     async def credential_async(self) -> Credential:
         return await self.source.get_async()
 

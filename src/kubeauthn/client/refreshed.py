@@ -35,9 +35,15 @@ class RefreshedSource:
         """The thread that carries out what is under way."""
         _all.add(self)
 
-    def get(self) -> Credential:
+    def at_hand(self) -> Credential | None:
+        """The credential if it is made and still usable. Written out, because every request asks."""
         credential = self._state.current
         if credential is not None and (credential.expires_at is None or self._clock() <= credential.expires_at):
+            return credential
+        return None
+
+    def get(self) -> Credential:
+        if (credential := self.at_hand()) is not None:
             return credential
         found, attempt, mine = self._join()
         if found is not None:
@@ -47,8 +53,7 @@ class RefreshedSource:
         return attempt.wait()
 
     async def get_async(self) -> Credential:
-        credential = self._state.current
-        if credential is not None and (credential.expires_at is None or self._clock() <= credential.expires_at):
+        if (credential := self.at_hand()) is not None:
             return credential
         found, attempt, mine = self._join()
         if found is not None:

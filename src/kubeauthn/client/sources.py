@@ -31,6 +31,9 @@ else:
 
 
 class CredentialSource(Protocol):
+    def at_hand(self) -> Credential | None:
+        """What `get` would return, if it need not do anything for it."""
+
     def get(self) -> Credential:
         """The credential for a request that goes out now. Raises CredentialError; never returns a lesser one."""
 
@@ -50,6 +53,9 @@ class FixedSource:
     def __init__(self, credential: Credential) -> None:
         credential.proven = True
         self._credential = credential
+
+    def at_hand(self) -> Credential:
+        return self._credential
 
     def get(self) -> Credential:
         return self._credential
@@ -86,9 +92,12 @@ class TokenFileSource:
         self._read_again_at = 0.0
         _token_files.add(self)
 
-    def get(self) -> Credential:
+    def at_hand(self) -> Credential | None:
         credential = self._current
-        if credential is not None and self._clock() < self._read_again_at:
+        return credential if credential is not None and self._clock() < self._read_again_at else None
+
+    def get(self) -> Credential:
+        if (credential := self.at_hand()) is not None:
             return credential
         with self._lock:
             return self._reread_locked()

@@ -270,6 +270,9 @@ class Rotating:
         self._lock = threading.Lock()
         self._current: tuple[int, Credential] | None = None
 
+    def at_hand(self) -> None:
+        """Nothing: each request takes its turn."""
+
     def get(self) -> Credential:
         with self._lock:
             turn = next(self._count) // self._every
