@@ -7,12 +7,13 @@ bytes and in time, before a handler sees any of it.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn.server import limits, request_details
+from kubeauthn.server.body_watch import BodyWatch, declared_length, too_large, too_slow
+from kubeauthn.server.failures import failure
 from kubeauthn.server.http_message import HeaderList, Request, Response
 
 if TYPE_CHECKING:
@@ -23,31 +24,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kubeauthn.server")
 
-JSON = ("content-type", "application/json")
-TEXT = ("content-type", "text/plain; charset=utf-8")
 _WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
-_REASONS = {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed", 408: "Timeout", 413: "RequestEntityTooLarge"}
-_REASONS |= {415: "UnsupportedMediaType", 500: "InternalError", 503: "ServiceUnavailable"}
 _OTHER = "other"
 """The path label of everything that is not in the table: whoever asks for nonsense must not make new time series."""
-
-
-def failure(status: int, message: str, *headers: tuple[str, str]) -> Response:
-    """In the form of a Kubernetes Status."""
-    body = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": _REASONS.get(status, ""),
-        "code": status,
-    }
-    return Response(status, [JSON, *headers], json.dumps(body).encode())
-
-
-def wrong_method(*allowed: str) -> Response:
-    return failure(405, f"expected {' or '.join(allowed)}", ("allow", ", ".join(allowed)))
 
 
 class Application:
@@ -78,6 +57,7 @@ class Application:
     # RSGI
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._bodies.start(loop)
         if self._start is not None:
             self._start(loop)
 
@@ -104,6 +84,7 @@ class Application:
                 query, client, scheme = scope.query_string, scope.client, scope.scheme
                 response = _answer(handler, Request(method, path, query, headers, body, client, scheme))
                 if not isinstance(response, Response):
+                    await asyncio.sleep(0)  # from here on in the event loop (see at_once.py)
                     response = await _awaited(response)
             self._count(path, response.status, perf_counter() - begun)
         if method == "HEAD" or not response.body:
@@ -198,86 +179,8 @@ def _fault(error: Exception) -> Response:
     return failure(500, "internal error")
 
 
-def _declared_length(headers: Any) -> int | Response | None:
-    """Bytes that the body will have; None if it does not say."""
-    declared = headers.get("content-length")
-    if declared is None:
-        return None
-    if len(declared) > 19 or not declared.isascii() or not declared.isdigit():
-        return failure(400, "content-length is no number")
-    length = int(declared)
-    return _too_large() if length > limits.BODY_BYTES else length
-
-
-def _too_large() -> Response:
-    return failure(413, f"expected a body of at most {limits.BODY_BYTES} bytes")
-
-
-class BodyWatch:
-    """Who reads a body for too long is stopped. One look a second at all of them costs less than a timer for each."""
-
-    __slots__ = ("_late", "_looks", "_reading", "_sweeping")
-
-    def __init__(self) -> None:
-        self._looks = 0
-        self._reading: dict[asyncio.Task[Any], int] = {}
-        """Who reads, and how many looks there had been when it began."""
-        self._late: set[asyncio.Task[Any]] = set()
-        self._sweeping = False
-
-    async def read(self, protocol: Any, headers: Any) -> bytes | Response:
-        length = _declared_length(headers)
-        if isinstance(length, Response):
-            return length
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101  a coroutine of a server is always one
-        self._reading[task] = self._looks
-        if not self._sweeping:
-            self._sweeping = True
-            asyncio.get_running_loop().call_later(1.0, self._sweep)
-        try:
-            if length is not None:
-                return await protocol()  # type: ignore[no-any-return]  # bytes, and no more than was declared
-            return await _undeclared(protocol)
-        except RuntimeError:  # what Granian's protocol raises when the client is gone
-            return failure(400, "the body ended too early")
-        except asyncio.CancelledError:
-            if task not in self._late:
-                raise
-            task.uncancel()
-            return _too_slow()
-        finally:
-            del self._reading[task]
-            if self._late:
-                self._late.discard(task)
-
-    def _sweep(self) -> None:
-        self._looks += 1
-        for task, began in list(self._reading.items()):
-            if self._looks - began > limits.BODY_SECONDS and task not in self._late:
-                self._late.add(task)
-                task.cancel()
-        self._sweeping = bool(self._reading)
-        if self._sweeping:
-            asyncio.get_running_loop().call_later(1.0, self._sweep)
-
-
-async def _undeclared(protocol: Any) -> bytes | Response:
-    parts, size = [], 0
-    async for part in protocol:
-        size += len(part)
-        if size > limits.BODY_BYTES:
-            return _too_large()
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _too_slow() -> Response:
-    return failure(408, f"the body did not come within {limits.BODY_SECONDS:g} seconds")
-
-
 async def _asgi_body(receive: Any, headers: HeaderList) -> bytes | Response:
-    length = _declared_length(headers)
+    length = declared_length(headers)
     if isinstance(length, Response):
         return length
     parts, size = [], 0
@@ -290,9 +193,9 @@ async def _asgi_body(receive: Any, headers: HeaderList) -> bytes | Response:
                 part = message.get("body", b"")
                 size += len(part)
                 if size > limits.BODY_BYTES:
-                    return _too_large()
+                    return too_large()
                 parts.append(part)
                 if not message.get("more_body"):
                     return b"".join(parts)
     except TimeoutError:
-        return _too_slow()
+        return too_slow()

@@ -10,8 +10,8 @@ import json
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from kubeauthn.server.application import JSON, failure, wrong_method
-from kubeauthn.server.http_message import Response
+from kubeauthn.server.failures import failure, wrong_method
+from kubeauthn.server.http_message import JSON, Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

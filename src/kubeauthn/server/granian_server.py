@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubeauthn.errors import EnvironmentFailure, MissingExtra
 from kubeauthn.server import limits
+from kubeauthn.server.at_once import AtOnce, Behind
 from kubeauthn.server.listening import bound_alone, why_not
 
 try:
@@ -25,7 +26,7 @@ try:
     from granian.http import HTTP1Settings, HTTP2Settings
     from granian.log import LogLevels
     from granian.net import SocketHolder, UnixSocketSpec  # type: ignore[attr-defined]  # named there, not exported
-    from granian.server.mp import MPServer
+    from granian.server.mp import MPServer, WorkerProcess
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] != "granian":
         raise
@@ -86,7 +87,7 @@ class Server(MPServer):
 
     def serve_application(self, loader: Callable[..., Any], *arguments: Any) -> None:
         """`loader(*arguments)` makes the application, in each worker."""
-        self.serve(target_loader=partial(loader, *arguments), wrap_loader=False)
+        self.serve(spawn_target=_worker, target_loader=partial(loader, *arguments), wrap_loader=False)
 
     def replace_workers(self) -> None:
         """One after the other, each new one first. From any thread."""
@@ -141,6 +142,13 @@ class Server(MPServer):
         self._sso.set_inheritable(True)
         self._sso.listen(self.backlog)  # from here on connections wait for the first worker
         self._on_listening(_address(self._sso, listening))
+
+
+@WorkerProcess.wrap_target
+def _worker(number: int, application: Any, sockets: Any, pipe: Any, loop: Any, *settings: Any) -> None:
+    """Granian's own worker, but for the thread that requests are worked on in."""
+    rsgi: Any = MPServer._spawn_rsgi_worker
+    rsgi.__wrapped__(number, Behind(application, loop), sockets, pipe, AtOnce(loop), *settings)
 
 
 def _address(listener: socket.socket, listening: Listening) -> str:

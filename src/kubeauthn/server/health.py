@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from kubeauthn.server.application import TEXT, wrong_method
-from kubeauthn.server.http_message import Response
+from kubeauthn.server.failures import wrong_method
+from kubeauthn.server.http_message import TEXT, Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, Protocol
 
+JSON = ("content-type", "application/json")
+TEXT = ("content-type", "text/plain; charset=utf-8")
+
 
 class Headers(Protocol):
     """Names are lower case. Granian's own object, or `HeaderList`."""

@@ -112,7 +112,7 @@ class Registry:
     def snapshot(self) -> list[Any]:
         """As plain lists, for another process."""
         return [
-            [f.name, f.kind, f.help, f.labels, f.bounds, [[key, _plain(cell)] for key, cell in f.cells.items()]]
+            [f.name, f.kind, f.help, f.labels, f.bounds, [[key, _plain(cell)] for key, cell in list(f.cells.items())]]
             for f in list(self.families.values())
         ]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from kubeauthn._core.tokenreview import authenticated, common_audiences, read_review, refused
 from kubeauthn.errors import NotAReview
-from kubeauthn.server.application import JSON, failure, wrong_method
-from kubeauthn.server.http_message import Response
+from kubeauthn.server.failures import failure, wrong_method
+from kubeauthn.server.http_message import JSON, Response
 from kubeauthn.server.request_details import RequestIds, current_request
 
 if TYPE_CHECKING:

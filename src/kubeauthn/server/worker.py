@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from kubeauthn.errors import KubeauthnError
 from kubeauthn.server import debug_explain, health, limits, log_lines, token_review
-from kubeauthn.server.application import Application, wrong_method
+from kubeauthn.server.application import Application
 from kubeauthn.server.channel import Channel, announce
 from kubeauthn.server.context import Context, ServeOptions
+from kubeauthn.server.failures import wrong_method
 from kubeauthn.server.http_message import Response
 from kubeauthn.server.key_store import KeyStore
 from kubeauthn.server.measured import MeasuredDecider, StateGauges

@@ -1,0 +1,89 @@
+"""Requests are worked on in the thread that brings them.
+
+Granian parses requests in a thread of its own and hands them to the event loop's, twice for each request: once for its
+head, once for its body. Each time another thread has to wake up and to get the interpreter's lock, which takes longer
+than a remembered answer does. Our answers seldom wait for anything, so they need no loop: here the coroutine of a
+request runs right where Granian hands it over. It may wait in two ways:
+
+- for a part of its body: it goes on in the thread that brings the part
+- with a bare yield, which is what `asyncio.sleep(0)` does: from then on it is an ordinary task of the event loop
+
+So a coroutine that does nothing else before such a yield needs no running loop until then, and behaves the same under
+a server that knows nothing of this. What it shares with the loop's thread must bear two threads. A context variable
+that it sets is its own only from the setting to the next wait for its body, and in the task that it becomes.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from contextvars import Context, copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine
+
+    Request = Coroutine[Any, None, None]
+
+_OF_A_REQUEST = Context()
+"""Granian gives it back with each part of a body; nothing runs in it."""
+
+
+class AtOnce:
+    """The event loop as Granian sees it: no more of one than Granian uses."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.add_signal_handler = loop.add_signal_handler
+        self.run_until_complete = loop.run_until_complete
+
+    def call_soon_threadsafe(
+        self, callback: Callable[..., None], *arguments: Any, context: Context | None = None
+    ) -> None:
+        """With a context it is a request or a part of its body, and done at once; all else is for the loop."""
+        if context is None:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        else:
+            callback(*arguments)
+
+    def call_soon(self, callback: Callable[..., None], *arguments: Any, context: Context | None = None) -> None:
+        """A part of a body that is no longer waited for, or that was there before anybody waited."""
+        self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def create_task(self, request: Request) -> Request:
+        self._go_on(request)
+        return request
+
+    def _go_on(self, request: Request, part: Any = None) -> None:
+        """`part` is what it waited for, and hands over its own value or error."""
+        try:
+            ended = part is not None and part.cancelled()
+            awaited = request.throw(CancelledError()) if ended else request.send(None)
+        except StopIteration:
+            return
+        if awaited is None:
+            self._loop.call_soon_threadsafe(self._adopt, request, copy_context())
+        else:
+            awaited.add_done_callback(partial(self._go_on, request), context=_OF_A_REQUEST)
+
+    def _adopt(self, request: Request, context: Context) -> None:
+        task = self._loop.create_task(request, context=context)
+        self._tasks.add(task)  # the loop itself would let it go
+        task.add_done_callback(self._tasks.discard)
+
+
+class Behind:
+    """An RSGI application whose own loop is the real one, whatever loop its server has."""
+
+    def __init__(self, application: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._application = application
+        self._loop = loop
+        self.__rsgi__ = application.__rsgi__
+
+    def __rsgi_init__(self, loop: object) -> None:
+        self._application.__rsgi_init__(self._loop)
+
+    def __rsgi_del__(self, loop: object) -> None:
+        self._application.__rsgi_del__(self._loop)
