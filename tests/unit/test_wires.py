@@ -36,8 +36,8 @@ class Above:
     def connected(self, wire: Wire) -> None:
         self.wire = wire
 
-    def received(self, data: bytes) -> None:
-        self.heard.append(data)
+    def received(self, data: bytes | memoryview) -> None:
+        self.heard.append(bytes(data))
         if self.pause:
             self.wire.pause_reading()
 

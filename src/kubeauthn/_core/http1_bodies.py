@@ -24,7 +24,7 @@ class LengthBody:
         self.left = length
         self.done = not length
 
-    def feed(self, data: bytes) -> int:
+    def feed(self, data: bytes | memoryview) -> int:
         """How many bytes of `data` belong to the body."""
         if len(data) >= self.left:
             taken, self.left, self.done = self.left, 0, True
@@ -41,7 +41,7 @@ class OpenBody:
     def __init__(self) -> None:
         self.done = False
 
-    def feed(self, data: bytes) -> int:
+    def feed(self, data: bytes | memoryview) -> int:
         return len(data)
 
 
@@ -59,14 +59,14 @@ class ChunkedBody:
         self.payload: list[bytes] | None = [] if keep else None
         """The data without the chunks around it, for those who asked."""
 
-    def feed(self, data: bytes) -> int:
+    def feed(self, data: bytes | memoryview) -> int:
         """How many bytes of `data` belong to the body. `HttpMessageError` as soon as something is not a chunk."""
         at, end = 0, len(data)
         while at < end and not self.done:
             if self._state == _DATA:
                 taken = min(self._left, end - at)
                 if self.payload is not None:
-                    self.payload.append(data[at : at + taken])
+                    self.payload.append(bytes(data[at : at + taken]))
                 at += taken
                 self._left -= taken
                 if not self._left:
@@ -75,22 +75,23 @@ class ChunkedBody:
             at = self._read_line(data, at)
         return at
 
-    def _read_line(self, data: bytes, at: int) -> int:
+    def _read_line(self, data: bytes | memoryview, at: int) -> int:
         """Take one line, or the part of it that is there."""
         limit = 2 if self._state == _DATA_END else CHUNK_LINE_BYTES if self._state == _SIZE else TRAILER_BYTES
-        newline = data.find(b"\n", at, at + limit + 1 - len(self._line))
+        part = bytes(data[at : at + limit + 1])
+        newline = part.find(b"\n", 0, limit + 1 - len(self._line))
         if newline < 0:
-            self._line += data[at : at + limit + 1]
+            self._line += part
             if len(self._line) > limit or b"\r" in self._line[:-1]:
                 raise HttpMessageError("a chunk is not as it must be")
             if self._state == _DATA_END and self._line != b"\r":
                 raise HttpMessageError("a chunk is longer than it said")
             return len(data)
-        line, self._line = self._line + data[at : newline + 1], b""
+        line, self._line = self._line + part[: newline + 1], b""
         if not line.endswith(b"\r\n"):
             raise HttpMessageError("a chunk's line does not end as it must")
         self._take_line(line[:-2])
-        return newline + 1
+        return at + newline + 1
 
     def _take_line(self, line: bytes) -> None:
         if self._state == _SIZE:

@@ -135,7 +135,7 @@ class _Ready:
     def ended(self, clean: bool) -> None:
         self.lost(None)
 
-    def received(self, data: bytes) -> None: ...
+    def received(self, data: bytes | memoryview) -> None: ...
     def hold(self) -> None: ...
     def go_on(self) -> None: ...
 
@@ -155,7 +155,7 @@ class _Connecting:
         self._wire = wire
         wire.write(self._question)
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes | memoryview) -> None:
         if self._through:
             self._top.came(data)
             return
@@ -212,12 +212,12 @@ class _SocksConnecting(_Connecting):
         super().__init__(top, talk.greeting())
         self._talk = talk
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes | memoryview) -> None:
         if self._through:
             self._top.came(data)
             return
         try:
-            answer = self._talk.feed(data)
+            answer = self._talk.feed(bytes(data))
         except UpstreamError as error:
             self._fail(str(error), error.hint)
             return

@@ -44,11 +44,11 @@ class Downstream:
         self._wire = wire
         self._listener.opened(self)
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes | memoryview) -> None:
         exchange = self._exchange
         if exchange is None:
             if not self._lingering:
-                self._read_head(self._buffer + data if self._buffer else data)
+                self._read_head(self._buffer + data if self._buffer else bytes(data))
         elif self._tunnel:
             exchange.tunnelled_up(data)
         else:
@@ -75,7 +75,7 @@ class Downstream:
 
     # for the exchange
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         self._wire.write(data)
 
     def write_eof(self) -> None:
@@ -160,7 +160,7 @@ class Downstream:
             return
         exchange.start()
 
-    def _feed(self, exchange: Exchange, data: bytes) -> bool:
+    def _feed(self, exchange: Exchange, data: bytes | memoryview) -> bool:
         try:
             taken = exchange.feed(data)
         except HttpMessageError as error:

@@ -91,7 +91,7 @@ class Exchange:
         else:
             self._send(plan)
 
-    def feed(self, data: bytes) -> int:
+    def feed(self, data: bytes | memoryview) -> int:
         """Body bytes from the client; how many were taken."""
         body = self._body
         if body is None or self.request_complete:
@@ -104,11 +104,11 @@ class Exchange:
             if self._size > REPLAY_BYTES:
                 self._replay = None
             else:
-                self._replay.append(piece)
+                self._replay.append(bytes(piece))
         if self._upstream is not None:
             self._upstream.write(piece)
         else:
-            self._held.append(piece)
+            self._held.append(bytes(piece))
             self._bound_held()
         return taken
 
@@ -252,7 +252,7 @@ class Exchange:
         self._down.closing = close
         return http1.render_response(head, close=close)
 
-    def pass_down(self, data: bytes) -> None:
+    def pass_down(self, data: bytes | memoryview) -> None:
         self._down.write(data)
 
     def response_ended(self, upstream: Upstream | None) -> None:
@@ -296,10 +296,10 @@ class Exchange:
         self._down.write(http1.render_response(head) + data)
         self._down.tunnel()
 
-    def tunnelled_down(self, data: bytes) -> None:
+    def tunnelled_down(self, data: bytes | memoryview) -> None:
         self._down.write(data)
 
-    def tunnelled_up(self, data: bytes) -> None:
+    def tunnelled_up(self, data: bytes | memoryview) -> None:
         if self._upstream is not None:
             self._upstream.write(data)
 

@@ -36,7 +36,7 @@ class Upstream:
         self._head = None
         self._wire.write(data)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         self._wire.write(data)
 
     def write_eof(self) -> None:
@@ -63,7 +63,7 @@ class Upstream:
     def connected(self, wire: Wire) -> None:
         self._wire = wire
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes | memoryview) -> None:
         exchange = self._exchange
         if self._tunnel and exchange is not None:
             exchange.tunnelled_down(data)
@@ -74,10 +74,9 @@ class Upstream:
         if self._head is not None:
             self._pass_on(exchange, b"", data)
             return
-        if self._buffer:
-            data, self._buffer = self._buffer + data, b""
+        heads, self._buffer = self._buffer + data, b""
         try:
-            self._read_heads(exchange, data)
+            self._read_heads(exchange, heads)
         except HttpMessageError as error:
             self.abort()
             exchange.upstream_failed(UpstreamError(f"the server's answer cannot be carried: {error}"))
@@ -142,7 +141,7 @@ class Upstream:
         assert self._head is not None  # noqa: S101
         self._pass_on(exchange, exchange.response_head(self._head), data)
 
-    def _pass_on(self, exchange: Exchange, head: bytes, data: bytes) -> None:
+    def _pass_on(self, exchange: Exchange, head: bytes, data: bytes | memoryview) -> None:
         body = self._body
         if body is None:
             complete, extra = True, bool(data)
@@ -156,7 +155,8 @@ class Upstream:
                 return
             complete, extra = body.done, taken < len(data)
             if taken or head:
-                exchange.pass_down(head + data if not extra else head + data[:taken])
+                piece = data[:taken] if extra else data
+                exchange.pass_down(head + piece if head else piece)
         if complete:
             assert self._head is not None  # noqa: S101
             self._exchange = None

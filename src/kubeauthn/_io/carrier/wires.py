@@ -19,14 +19,16 @@ _READ = 112 * 1024
 _shared = memoryview(bytearray(_READ))
 """What a socket is read into. Emptied before the event loop goes on, so that one does for all."""
 _plain = memoryview(bytearray(_READ + _RECORD))
-"""What is decrypted into, likewise."""
+"""What is decrypted into, likewise. Whoever receives a view of it copies what is to be kept."""
 
 
 class End(Protocol):
     """Who uses a wire."""
 
     def connected(self, wire: Wire) -> None: ...
-    def received(self, data: bytes) -> None: ...
+    def received(self, data: bytes | memoryview) -> None:
+        """A view holds these bytes only until this returns: the buffer below it is shared."""
+
     def ended(self, clean: bool) -> None:
         """The other side sends no more. `clean`: it said so itself, nobody cut it off."""
 
@@ -48,8 +50,17 @@ class Lower(Protocol):
     def resume_reading(self) -> None: ...
 
 
-class Wire(Lower, Protocol):
+class Wire(Protocol):
     closed: bool
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Nothing of a view is kept."""
+
+    def write_eof(self) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
 
 
 class _Socket(asyncio.BufferedProtocol):
@@ -89,7 +100,7 @@ class PlainWire(_Socket):
         self._end.connected(self)
 
     def came(self, data: memoryview | bytes) -> None:
-        self._end.received(bytes(data))
+        self._end.received(data)
 
     def cut_off(self) -> None:
         self._end.ended(True)
@@ -104,8 +115,9 @@ class PlainWire(_Socket):
     def resume_writing(self) -> None:
         self._end.go_on()
 
-    def write(self, data: bytes) -> None:
-        self._lower.write(data)
+    def write(self, data: bytes | memoryview) -> None:
+        # A transport may keep what the socket does not take at once.
+        self._lower.write(data if isinstance(data, bytes) else bytes(data))
 
     def write_eof(self) -> None:
         self._lower.write_eof()
@@ -198,7 +210,7 @@ class TlsWire(_Socket):
 
     # for the end above
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         if self.closed or self._said_last:
             return
         try:
@@ -217,8 +229,10 @@ class TlsWire(_Socket):
             return
         self._said_last = True
         # Data that waits here would make OpenSSL refuse to say goodbye.
-        while self._incoming.pending and (size := self._decrypt()):
-            self._kept.append(bytes(_plain[:size]))
+        # Not into the shared buffer: whoever closes may be in the middle of what came in it.
+        own = memoryview(bytearray(len(_plain))) if self._incoming.pending else _plain
+        while self._incoming.pending and (size := self._decrypt(own)):
+            self._kept.append(bytes(own[:size]))
         try:
             self._tls.unwrap()
         except (ssl.SSLError, ValueError):
@@ -296,21 +310,21 @@ class TlsWire(_Socket):
         if data:
             self._end.received(data)
         while self._incoming.pending and not self._paused and not self.closed:
-            size = self._decrypt()
+            size = self._decrypt(_plain)
             if self._outgoing.pending:
                 self._flush()  # an answer of TLS itself
             if not size:
                 break
-            self._end.received(bytes(_plain[:size]))
+            self._end.received(_plain[:size])
         if self._heard_last and not self.closed and not self._paused:
             self._say_ended(True)
 
-    def _decrypt(self) -> int:
+    def _decrypt(self, into: memoryview) -> int:
         """As many records as are there and find room; how many bytes that were. 0 when there are none, or no more."""
-        size, most = 0, len(_plain) - _RECORD
+        size, most = 0, len(into) - _RECORD
         try:
             while size <= most and self._incoming.pending:
-                count = self._tls.read(_RECORD, _plain[size:])
+                count = self._tls.read(_RECORD, into[size:])
                 if not count:
                     self._heard_last = True
                     break
