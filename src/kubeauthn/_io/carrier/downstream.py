@@ -25,7 +25,7 @@ log = logging.getLogger("kubeauthn.proxy")
 
 
 class Downstream:
-    __slots__ = ("_buffer", "_exchange", "_lingering", "_listener", "_timer", "_tunnel", "_wire", "closing")
+    __slots__ = ("_buffer", "_exchange", "_lingering", "_listener", "_timer", "_tunnel", "_wire", "closing", "held")
 
     _wire: Wire
 
@@ -37,6 +37,8 @@ class Downstream:
         self._tunnel = False
         self._lingering = False
         self.closing = False
+        self.held = False
+        """The client does not take what it is sent."""
 
     # for the wire
 
@@ -66,12 +68,16 @@ class Downstream:
         self._listener.closed(self)
 
     def hold(self) -> None:
+        self.held = True
         if self._exchange is not None:
             self._exchange.hold_server()
 
     def go_on(self) -> None:
+        self.held = False
         if self._exchange is not None:
             self._exchange.release_server()
+        elif not self._lingering:
+            self._next()
 
     # for the exchange
 
@@ -84,9 +90,10 @@ class Downstream:
     def tunnel(self) -> None:
         self._tunnel = True
         early, self._buffer = self._buffer, b""
-        self._wire.resume_reading()
-        if early and self._exchange is not None:
-            self._exchange.tunnelled_up(early)
+        if self._exchange is not None:
+            self._exchange.release_client()
+            if early:
+                self._exchange.tunnelled_up(early)
 
     def pause_reading(self) -> None:
         self._wire.pause_reading()
@@ -108,10 +115,10 @@ class Downstream:
         if self.closing:
             self._part(complete)
             return
-        self._wire.resume_reading()
-        if self._buffer:
-            data, self._buffer = self._buffer, b""
-            asyncio.get_running_loop().call_soon(self._read_next, data)
+        if self.held:
+            self._wire.pause_reading()  # who does not take the last answer cannot ask for another
+        else:
+            self._next()
 
     def refuse(self, error: Exception, *, started: bool, complete: bool) -> None:
         """Answer in the server's place; or, where its answer has begun already, break off."""
@@ -128,6 +135,12 @@ class Downstream:
             self.exchange_ended()
 
     # inside
+
+    def _next(self) -> None:
+        self._wire.resume_reading()
+        if self._buffer:
+            data, self._buffer = self._buffer, b""
+            asyncio.get_running_loop().call_soon(self._read_next, data)
 
     def _read_next(self, data: bytes) -> None:
         if self._exchange is None and not self._wire.closed:

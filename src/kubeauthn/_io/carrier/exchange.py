@@ -195,7 +195,7 @@ class Exchange:
             self._held.clear()
         upstream.begin(self, data)
         if not self.request_complete:
-            self._down.resume_reading()
+            self.release_client()
 
     # the answer
 
@@ -230,8 +230,8 @@ class Exchange:
         if self.over or upstream is None:
             return
         if renewed is None or upstream.closed:
-            upstream.resume_reading()
             upstream.go_on_with(self, data or b"")
+            self.release_server()
             return
         upstream.close()
         self._send_again(renewed)
@@ -327,14 +327,15 @@ class Exchange:
         self._down.pause_reading()
 
     def release_client(self) -> None:
-        self._down.resume_reading()
+        if self._upstream is None or not self._upstream.held:
+            self._down.resume_reading()
 
     def hold_server(self) -> None:
         if self._upstream is not None:
             self._upstream.pause_reading()
 
     def release_server(self) -> None:
-        if self._upstream is not None and self._withheld is None:
+        if self._upstream is not None and self._withheld is None and not self._down.held:
             self._upstream.resume_reading()
 
     # the end

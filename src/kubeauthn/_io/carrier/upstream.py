@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Upstream:
-    __slots__ = ("_body", "_buffer", "_exchange", "_head", "_pool", "_tunnel", "_wire", "closed", "reused")
+    __slots__ = ("_body", "_buffer", "_exchange", "_head", "_pool", "_tunnel", "_wire", "closed", "held", "reused")
 
     _wire: Wire
 
@@ -27,6 +27,8 @@ class Upstream:
         self._body: Body | None = None
         self._tunnel = False
         self.closed = False
+        self.held = False
+        """The server does not take what it is sent."""
         self.reused = False
 
     # for the exchange
@@ -103,10 +105,12 @@ class Upstream:
             exchange.upstream_failed(UpstreamError(f"the server closed the connection{reason}"))
 
     def hold(self) -> None:
+        self.held = True
         if self._exchange is not None:
             self._exchange.hold_client()
 
     def go_on(self) -> None:
+        self.held = False
         if self._exchange is not None:
             self._exchange.release_client()
 
@@ -161,11 +165,16 @@ class Upstream:
             assert self._head is not None  # noqa: S101
             self._exchange = None
             self._body = None
-            reusable = self._head.keep_alive and not extra and exchange.request_complete and not self.closed
+            reusable = (
+                self._head.keep_alive and not extra and exchange.request_complete and not (self.closed or self.held)
+            )
             self._head = None
             if not reusable:
                 self.close()
             exchange.response_ended(self if reusable else None)
 
     def release(self) -> None:
+        # A slow client may have had it paused. Idle, it is read: else nobody sees that the server closes it, and the
+        # next answer would never be seen either.
+        self._wire.resume_reading()
         self._pool.give_back(self)
