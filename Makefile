@@ -120,7 +120,7 @@ compat-check: setup
 endif
 
 .PHONY: e2e fuzz-oracle oracle-recorded docs reference screenshots
-e2e: setup ## the real kube-apiserver and kubectl, built from their modules (needs Go and etcd)
+e2e: setup ## the real kube-apiserver and kubectl, built from their modules (needs Go)
 	$(PY) -m tests.e2e
 
 fuzz-oracle: setup ## compares generated cases with Kubernetes' own code (MINUTES=10; needs Go)

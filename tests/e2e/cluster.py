@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import ssl
 import subprocess
 import urllib.error
@@ -30,8 +32,10 @@ class Etcd:
     def __init__(self, directory: Path) -> None:
         self.url = f"http://127.0.0.1:{free_port()}"
         peer = f"http://127.0.0.1:{free_port()}"
+        program = find("etcd")
+        assert program is not None, "python -m tests.peers.build etcd"
         command = [
-            "etcd",
+            program,
             "--data-dir",
             directory / "etcd",
             "--listen-client-urls",
@@ -66,11 +70,20 @@ class Cluster:
         server = self.ca.issue_server(["127.0.0.1", "localhost", "kubernetes.default.svc"])
         self._tls = (self._write("server.crt", server.chain_pem), self._write("server.key", server.key_pem))
         self._service_account_keys()
+        kubelet_client = self.ca.issue_client("kube-apiserver-kubelet-client")
+        self._write("kubelet-client.crt", kubelet_client.chain_pem)
+        self._write("kubelet-client.key", kubelet_client.key_pem)
         admin = self.ca.issue_client("admin", ["system:masters"])
         self.admin = self.write_kubeconfig("admin", admin.kubeconfig_user())
         self._admin_context = self.ca.client_context()
         admin.load_into(self._admin_context)
-        self._running = Running(self._command(etcd, flags), self.directory / "kube-apiserver.log")
+        self._whole_command = self._command(etcd, flags)
+        self._connection: http.client.HTTPSConnection | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start, or start again on the same port with what is in etcd; `await_ready` waits for it."""
+        self.running = Running(self._whole_command, self.directory / "kube-apiserver.log")
 
     def __enter__(self) -> Self:
         self.await_ready()
@@ -82,11 +95,27 @@ class Cluster:
         self.stop()
 
     def stop(self) -> None:
-        self._running.stop()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self.running.stop()
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """As the administrator, on one connection: many times faster than a kubectl for each."""
+        if self._connection is None:
+            self._connection = http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=60, context=self._admin_context
+            )
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        self._connection.request("POST", path, json.dumps(body), headers)
+        answer = self._connection.getresponse()
+        document: dict[str, Any] = json.loads(answer.read())
+        assert answer.status < 300, document
+        return document
 
     @property
     def log(self) -> str:
-        return self._running.log.read_text(errors="replace")
+        return self.running.log.read_text(errors="replace")
 
     def await_ready(self) -> None:
         poll(self._is_ready, START_SECONDS, f"{self.name} is ready")
@@ -151,15 +180,18 @@ class Cluster:
             "service-account-key-file": self.directory / "sa.pub",
             "cert-dir": self.directory,
             "service-account-signing-key-file": self.directory / "sa.key",
+            "kubelet-certificate-authority": self._ca_file,
+            "kubelet-client-certificate": self.directory / "kubelet-client.crt",
+            "kubelet-client-key": self.directory / "kubelet-client.key",
+            "kubelet-preferred-address-types": "InternalIP",
             "enable-priority-and-fairness": "false",
             "disable-admission-plugins": "ServiceAccount",
             "endpoint-reconciler-type": "none",
-            "watch-cache": "false",  # Debian's etcd 3.4 cannot say how fresh the cache is, and watches wait for that
         }
         return [str(program), *(f"--{flag}={value}" for flag, value in own.items()), *flags]
 
     def _is_ready(self) -> bool:
-        self._running.check_alive()
+        self.running.check_alive()
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._admin_context)
         )

@@ -55,6 +55,7 @@ _LIST = (
     Program("oracle-1.37", "oracle"),
     Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
     Program("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    Program("etcd", "etcd"),
     Program("execprobe", "execprobe"),
     Program("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
     Program("dex", "dex"),
