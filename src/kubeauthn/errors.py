@@ -13,6 +13,7 @@ The class says who must act::
     ├── CredentialError           no credential, so nothing was sent
     │   ├── StaticCredentialError the owner of a token file, certificate or key named in the kubeconfig
     │   ├── AuthProviderError     the owner of an `auth-provider` entry: gone, unknown, or refused
+    │   ├── LoginFailed           the person or the issuer: a login, or its token, does not hold; the text says who
     │   ├── InteractionRequired   the person: the plugin needs a terminal and there is none
     │   ├── PluginDenied          the person or administrator who wrote the plugin policy
     │   ├── PluginNotFound        the person: the plugin is not installed
@@ -144,6 +145,10 @@ class StaticCredentialError(CredentialError):
 
 class AuthProviderError(CredentialError):
     """An `auth-provider` that is gone, unknown, or gave no token."""
+
+
+class LoginFailed(CredentialError):
+    """A login at an identity provider gave no token that holds. The text names who must act."""
 
 
 class InteractionRequired(CredentialError):

@@ -25,6 +25,7 @@ COMMANDS = {
     "credential": ("credential", "what the credential plugin returned, redacted unless you ask"),
     "doctor": ("doctor", "the client side explained: files, context, user, plugin, policy, proxy, expiry"),
     "plugin check": ("plugin_check", "runs a credential plugin as a client would, and reports"),
+    "plugin oidc": ("plugin_oidc", "a login at an OpenID Connect issuer, as a credential plugin"),
     "signer doctor": ("signer_doctor", "modules, tokens, keys, certificates, a test signature, the kubeconfig entry"),
     "signer agent": ("signer_agent", "keeps a token open and its PIN for some minutes"),
     "signer request-certificate": ("signer_request", "a certificate for a token's key, from the Kubernetes CSR API"),

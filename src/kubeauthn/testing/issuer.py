@@ -7,14 +7,21 @@
         issuer.rotate()                  # a new key signs from now on; the old one is still published
         issuer.withdraw(issuer.kids[0])  # and now it is not
 
-The token endpoint knows the grants `refresh_token` and `client_credentials`; any other,
-the password grant among them, is refused as a real issuer would refuse it.
+People log in by browser (authorization code, PKCE is asked for and checked) or by device code::
+
+    issuer.log_in_as("jane", groups=["dev"])      # who sits at the browser from now on; None: a person who cancels
+    issuer.approve_device(issuer.user_codes[0], "jane")
+
+The token endpoint also knows the grants `refresh_token` and `client_credentials`; any other,
+the password grant among them, is refused as a real issuer would refuse it. An issuer that means no
+good is made with `override_claims`, `override_discovery` and `override_redirect`.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import secrets
 import time
 from dataclasses import dataclass
 from itertools import count
@@ -25,18 +32,22 @@ from urllib.parse import parse_qsl, unquote_plus
 from kubeauthn.errors import UsageError
 from kubeauthn.testing._http import BadRequest, HttpConnection, Request, Response
 from kubeauthn.testing._listener import Listener, handshake
+from kubeauthn.testing._login import DEVICE_GRANT, Grant, Logins, Refused
 from kubeauthn.testing._signing import ALGORITHMS, SigningKey
 from kubeauthn.testing.pki import CertificateAuthority
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
 DISCOVERY_PATH = "/.well-known/openid-configuration"
 KEYS_PATH = "/keys"
 TOKEN_PATH = "/token"
+AUTHORIZATION_PATH = "/authorize"
+DEVICE_PATH = "/device_authorization"
+REVOCATION_PATH = "/revoke"
 
 
 @dataclass(frozen=True)
@@ -55,7 +66,8 @@ class Issuer:
     """An issuer on 127.0.0.1, over TLS unless `tls=False`. Use it as a context manager.
 
     `client_id` and `client_secret` are what the token endpoint asks for; without a secret the
-    client is public. With `rotate_refresh_tokens` a refresh token is good for one use only.
+    client is public. With `rotate_refresh_tokens` a refresh token is good for one use only. A browser
+    is sent back to `redirect_uris` alone; on loopback the port does not matter.
     """
 
     def __init__(
@@ -67,13 +79,21 @@ class Issuer:
         client_secret: str | None = None,
         token_seconds: float = 3600.0,
         rotate_refresh_tokens: bool = False,
+        redirect_uris: Sequence[str] = ("http://127.0.0.1/callback",),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.ca = ca or CertificateAuthority("kubeauthn test issuer CA")
         self.client_id = client_id
         self.requests: list[IssuerRequest] = []
         """Every request so far, oldest first. Appended to by other threads; may be cleared."""
+        self.override_claims: dict[str, Any] = {}
+        """Laid over the claims of each id token of the token endpoint; None takes a claim away."""
+        self.override_discovery: dict[str, Any] = {}
+        """Laid over the discovery document."""
+        self.override_redirect: dict[str, str | None] = {}
+        """Laid over what the browser brings back: `state`, `code`, `iss`; None takes one away."""
         self._context = self.ca.server_context() if tls else None
+        self._logins = Logins(client_id, redirect_uris, clock)
         self._client_secret = client_secret
         self._token_seconds = token_seconds
         self._rotate_refresh_tokens = rotate_refresh_tokens
@@ -169,6 +189,33 @@ class Issuer:
             if self._refresh_tokens.pop(token, None) is None:
                 raise UsageError("only a refresh token that is accepted can be revoked")
 
+    # people
+
+    def log_in_as(self, subject: str | None, **claims: Any) -> None:
+        """Who sits at the browser from now on. None, as at the start: somebody who cancels."""
+        self._logins.person = None if subject is None else {"sub": subject, **claims}
+
+    @property
+    def user_codes(self) -> list[str]:
+        """The codes of devices that wait for their person, oldest first."""
+        return self._logins.waiting_user_codes()
+
+    @property
+    def device_interval(self) -> float:
+        """How often a device may ask, in seconds. It may be set, for logins that begin later."""
+        return self._logins.interval
+
+    @device_interval.setter
+    def device_interval(self, seconds: float) -> None:
+        self._logins.interval = seconds
+
+    def approve_device(self, user_code: str, subject: str, **claims: Any) -> None:
+        """What a person does who enters the code on another device."""
+        self._logins.settle_device(user_code, {"sub": subject, **claims})
+
+    def deny_device(self, user_code: str) -> None:
+        self._logins.settle_device(user_code, None)
+
     def fail_next(self, times: int = 1, status: int = 503) -> None:
         """Answer the next `times` requests with this status."""
         with self._lock:
@@ -239,19 +286,33 @@ class Issuer:
             return Response.of_json(self._discovery())
         if asked == ("GET", KEYS_PATH):
             return Response.of_json(self.jwks())
+        if asked == ("GET", AUTHORIZATION_PATH):
+            return self._logins.authorize(request.query, self.url, self.override_redirect)
         if asked == ("POST", TOKEN_PATH):
             return self._exchange(request, form)
+        if asked == ("POST", DEVICE_PATH):
+            if not self._client_holds(request, form):
+                return Response.of_json({"error": "invalid_client"}, 401)
+            return self._logins.begin_device(form, self.url)
+        if asked == ("POST", REVOCATION_PATH):
+            return self._revoke(request, form)
         return Response.of_json({"error": "not_found"}, 404)
 
     def _discovery(self) -> dict[str, Any]:
         return {
             "issuer": self.url,
             "jwks_uri": self.url + KEYS_PATH,
+            "authorization_endpoint": self.url + AUTHORIZATION_PATH,
             "token_endpoint": self.url + TOKEN_PATH,
-            "response_types_supported": ["id_token"],
+            "device_authorization_endpoint": self.url + DEVICE_PATH,
+            "revocation_endpoint": self.url + REVOCATION_PATH,
+            "authorization_response_iss_parameter_supported": True,
+            "code_challenge_methods_supported": ["S256"],
+            "response_types_supported": ["code", "id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": list(ALGORITHMS),
-            "grant_types_supported": ["refresh_token", "client_credentials"],
+            "grant_types_supported": ["authorization_code", DEVICE_GRANT, "refresh_token", "client_credentials"],
+            **self.override_discovery,
         }
 
     def _exchange(self, request: Request, form: Mapping[str, str]) -> Response:
@@ -260,6 +321,12 @@ class Issuer:
         grant = form.get("grant_type", "")
         if grant == "client_credentials" and self._client_secret is not None:
             return self._granted({"sub": self.client_id}, refresh_token=None)
+        if grant in ("authorization_code", DEVICE_GRANT):
+            try:
+                redeem = self._logins.redeem_code if grant == "authorization_code" else self._logins.redeem_device
+                return self._begin_session(redeem(form))
+            except Refused as refusal:
+                return Response.of_json({"error": refusal.error}, 400)
         if grant != "refresh_token":
             return Response.of_json({"error": "unsupported_grant_type"}, 400)
         presented = form.get("refresh_token", "")
@@ -273,8 +340,27 @@ class Issuer:
                 self._refresh_tokens[presented] = claims
         return self._granted(claims, refresh_token=presented)
 
+    def _begin_session(self, grant: Grant) -> Response:
+        """A refresh token comes with it where `offline_access` was asked for, as at most issuers."""
+        refresh_token = None
+        if "offline_access" in grant.scope.split():
+            with self._lock:
+                refresh_token = f"refresh-{next(self._numbers)}-{secrets.token_urlsafe(16)}"
+                self._refresh_tokens[refresh_token] = dict(grant.claims)
+        nonce = {} if grant.nonce is None else {"nonce": grant.nonce}
+        return self._granted({**grant.claims, **nonce}, refresh_token=refresh_token)
+
+    def _revoke(self, request: Request, form: Mapping[str, str]) -> Response:
+        """RFC 7009: an unknown token is as good as revoked."""
+        if not self._client_holds(request, form):
+            return Response.of_json({"error": "invalid_client"}, 401)
+        with self._lock:
+            self._refresh_tokens.pop(form.get("token", ""), None)
+        return Response(200)
+
     def _granted(self, claims: Mapping[str, Any], *, refresh_token: str | None) -> Response:
-        token = self.sign(self._claims(claims, None, None))
+        laid_over = {**self._claims(claims, None, None), **self.override_claims}
+        token = self.sign({name: value for name, value in laid_over.items() if value is not None})
         reply: dict[str, Any] = {
             "access_token": token,
             "id_token": token,

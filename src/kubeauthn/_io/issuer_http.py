@@ -1,0 +1,93 @@
+"""One question to an issuer, with a limit for the whole exchange: a server that drips its head is no reason to hang.
+
+For programs that have no event loop of their own. Messages name the place, never the fields or the body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+
+from kubeauthn._core.oidc import limits
+from kubeauthn._core.oidc.provider import is_safe_address
+from kubeauthn.errors import EnvironmentFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def ask(
+    method: str,
+    url: str,
+    context: ssl.SSLContext,
+    *,
+    fields: Mapping[str, str] | None = None,
+    basic: tuple[str, str] | None = None,
+    seconds: float = limits.ANSWER_SECONDS,
+) -> tuple[int, dict[str, Any]]:
+    """Status and JSON object, which is empty where the answer is none. No redirect is followed."""
+    if not is_safe_address(url):
+        raise EnvironmentFailure("an address of the issuer is not https: nothing was sent there")
+    parts = urlsplit(url)
+    place = f"{parts.scheme}://{parts.netloc}{parts.path}"
+    failure = ""
+    try:
+        status, body = asyncio.run(_exchange(method, url, context, fields, basic, seconds, place))
+    except TimeoutError:
+        failure = f"{place} did not end its answer within {seconds:g} s"
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ImportError, ValueError) as error:
+        failure = f"{place} cannot be reached: {_short(error)}"
+    if failure:
+        # Out here the error is not its context: that one holds the request, and the request holds the fields.
+        raise EnvironmentFailure(failure, hint=_hint(failure))
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    return status, document if isinstance(document, dict) else {}
+
+
+async def _exchange(
+    method: str,
+    url: str,
+    context: ssl.SSLContext,
+    fields: Mapping[str, str] | None,
+    basic: tuple[str, str] | None,
+    seconds: float,
+    place: str,
+) -> tuple[int, bytes]:
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    through_proxy = urlsplit(url).hostname not in _LOOPBACK
+    async with (
+        asyncio.timeout(seconds),
+        # No limit for each piece: the line above has one for the whole.
+        httpx2.AsyncClient(verify=context, timeout=None, trust_env=through_proxy) as client,
+        client.stream(method, url, data=fields, headers=headers, auth=basic) as response,
+    ):
+        if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+            raise EnvironmentFailure(f"{place} answered compressed, which was not asked for")
+        body = bytearray()
+        async for piece in response.aiter_raw():
+            body += piece
+            if len(body) > limits.ANSWER_BYTES:
+                raise EnvironmentFailure(f"{place} answered more than {limits.ANSWER_BYTES} bytes")
+        return response.status_code, bytes(body)
+
+
+def _short(error: Exception) -> str:
+    shown = "".join(letter if letter.isprintable() else "?" for letter in str(error)[:200])
+    return f"{type(error).__name__}: {shown}" if shown else type(error).__name__
+
+
+def _hint(failure: str) -> str | None:
+    if "CERTIFICATE_VERIFY_FAILED" in failure:
+        return "name the authority that signed the issuer's certificate: --certificate-authority FILE"
+    return None
