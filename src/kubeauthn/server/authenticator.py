@@ -90,7 +90,10 @@ class Authenticator:
     def decide(self, token: str, now: float | None = None) -> Authenticated:
         """As `authenticate`, with the issuer and the time until which the verdict holds."""
         now = self._clock() if now is None else now
-        return self._decide_with({}, token, now)
+        try:
+            return authenticate(self._configuration, token, now, self._keys_of)
+        except ClaimNeeded:
+            return self._decide_with({}, token, now)
 
     async def decide_async(self, token: str, now: float | None = None) -> Authenticated:
         """As `authenticate_async`, with the issuer and the time until which the verdict holds."""

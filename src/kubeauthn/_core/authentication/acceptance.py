@@ -4,6 +4,9 @@ Most tokens are. For them nobody needs to know which rule would be named, where,
 halves what rules and mappings cost. Whatever is not plainly in order ends here with None, and the steps with their
 reasons decide (`rules`, `mapping`): so this module can only ever say yes, and where it does they would say the same.
 A test holds it to that with every recorded token.
+
+For each authenticator one Python function is written that does what its configuration asks for and nothing else. Of the
+configuration only the shape gets into the source; its texts and programs are handed over under names.
 """
 
 from __future__ import annotations
@@ -20,109 +23,129 @@ if TYPE_CHECKING:
 
     from kubeauthn._core.authentication.compiled import CompiledAuthenticator
     from kubeauthn.cel import Program
-    from kubeauthn.cel.program import Run
 
     Accept = Callable[[dict[str, Any]], UserInfo | None]
+
+_NAMES: dict[str, object] = {
+    "CREDENTIAL_ID": CREDENTIAL_ID,
+    "EXPECTED": EXPECTED,
+    "LIMIT": TOKEN_COST_LIMIT,
+    "NO_EXTRA": NO_EXTRA,
+    "UserInfo": UserInfo,
+    "new": tuple.__new__,  # half of what calling the class takes
+    "read_only": MappingProxyType,
+}
 
 
 def acceptance(authenticator: CompiledAuthenticator) -> Accept:
     """What makes a user of verified claims, or says None."""
-    mappings = authenticator.config.claim_mappings
-    required = tuple(
-        (rule.rule.claim, rule.rule.required_value) for rule in authenticator.claim_rules if rule.program is None
-    )
-    claim_rules = tuple(rule.program.run for rule in authenticator.claim_rules if rule.program is not None)
-    username, groups, uid = map(_run_of, (authenticator.username, authenticator.groups, authenticator.uid))
-    name_claim, name_prefix = mappings.username.claim, mappings.username.prefix
-    groups_claim, groups_prefix = mappings.groups.claim, mappings.groups.prefix
-    uid_claim = mappings.uid.claim
-    extra_runs = tuple((extra.key, extra.program.run) for extra in authenticator.extra)
-    user_rules = tuple(rule.program.run for rule in authenticator.user_rules)
-    vouched = username is None and name_claim == "email"
-
-    def accept(claims: dict[str, Any]) -> UserInfo | None:
-        # Anything but a plain dict has claims that are elsewhere or cannot be read.
-        if type(claims) is not dict:
-            return None
-        variables: dict[str, Any] = {"claims": claims}
-        cost = 0
-        try:
-            for claim, value in required:
-                if claims[claim] != value:
-                    return None
-            for run in claim_rules:
-                met, spent = run(variables)
-                if met is not True:
-                    return None
-                cost += spent
-
-            if username is None:
-                name = claims[name_claim]
-                if vouched and claims.get("email_verified", True) is not True:
-                    return None
-            else:
-                name, spent = username(variables)
-                cost += spent
-            if type(name) is not str or not name:
-                return None
-            if name_prefix and username is None:
-                name = name_prefix + name
-
-            if uid is not None:
-                identity, spent = uid(variables)
-                cost += spent
-            else:
-                identity = claims[uid_claim] if uid_claim else ""
-            if type(identity) is not str:
-                return None
-
-            if groups is not None:
-                found, spent = groups(variables)
-                cost += spent
-            else:
-                found = claims.get(groups_claim, ()) if groups_claim else ()
-            if type(found) is str:
-                found = (found,)
-            elif type(found) is not list and found != ():
-                return None
-            for group in found:
-                if type(group) is not str or not group:
-                    return None
-            member_of = [groups_prefix + group for group in found] if groups_prefix and groups is None else list(found)
-
-            extra: dict[str, list[str]] = {}
-            token_id = claims.get("jti")
-            if token_id:
-                if type(token_id) is not str:
-                    return None
-                extra[CREDENTIAL_ID] = [f"JTI={token_id}"]
-            for key, run in extra_runs:
-                values, spent = run(variables)
-                cost += spent
-                if type(values) is not str or not values:
-                    return None
-                extra[key] = [values]
-
-            if user_rules:
-                variables["user"] = {"username": name, "uid": identity, "groups": member_of, "extra": extra}
-                for run in user_rules:
-                    met, spent = run(variables)
-                    if met is not True:
-                        return None
-                    cost += spent
-        except EXPECTED:
-            return None
-        if cost > TOKEN_COST_LIMIT:
-            return None
-        return UserInfo(
-            name,
-            identity,
-            tuple(member_of),
-            MappingProxyType({key: tuple(values) for key, values in extra.items()}) if extra else NO_EXTRA,
-        )
-
+    writer = _Writer()
+    python = _source(authenticator, writer)
+    exec(compile(python, "<acceptance>", "exec"), writer.names)  # noqa: S102 - own names only, see above
+    accept: Accept = writer.names["accept"]  # type: ignore[assignment]
     return accept
 
 
-def _run_of(program: Program | None) -> Run | None:
-    return None if program is None else program.run
+class _Writer:
+    def __init__(self) -> None:
+        self.names = dict(_NAMES)
+        self.lines: list[str] = []
+        self.runs = 0
+
+    def hand_over(self, value: object) -> str:
+        name = f"k{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def refuse(self, condition: str, indent: str = "") -> None:
+        """Not plainly in order: the steps decide."""
+        self.lines.append(f"{indent}if {condition}: return None")
+
+    def write(self, line: str) -> None:
+        self.lines.append(line)
+
+    def run(self, target: str, program: Program) -> None:
+        """What an expression comes to; its cost is kept in a variable of its own."""
+        self.runs += 1
+        self.lines.append(f"{target}, c{self.runs} = {self.hand_over(program.run)}(variables)")
+
+
+def _source(authenticator: CompiledAuthenticator, w: _Writer) -> str:
+    mappings = authenticator.config.claim_mappings
+    for rule in authenticator.claim_rules:
+        if rule.program is None:
+            w.refuse(f"claims[{w.hand_over(rule.rule.claim)}] != {w.hand_over(rule.rule.required_value)}")
+        else:
+            w.run("met", rule.program)
+            w.refuse("met is not True")
+
+    if authenticator.username is not None:
+        w.run("name", authenticator.username)
+    else:
+        w.write(f"name = claims[{w.hand_over(mappings.username.claim)}]")
+        if mappings.username.claim == "email":
+            w.refuse("claims.get('email_verified', True) is not True")
+    w.refuse("type(name) is not str or not name")
+    if authenticator.username is None and mappings.username.prefix:
+        w.write(f"name = {w.hand_over(mappings.username.prefix)} + name")
+
+    if authenticator.uid is not None:
+        w.run("uid", authenticator.uid)
+    else:
+        w.write(f"uid = claims[{w.hand_over(mappings.uid.claim)}]" if mappings.uid.claim else "uid = ''")
+    w.refuse("type(uid) is not str")
+    _write_groups(authenticator, w)
+    _write_extra(authenticator, w)
+
+    if authenticator.user_rules:
+        w.write("variables['user'] = {'username': name, 'uid': uid, 'groups': groups, 'extra': lists}")
+    for user_rule in authenticator.user_rules:
+        w.run("met", user_rule.program)
+        w.refuse("met is not True")
+
+    if w.runs:
+        w.refuse(f"{' + '.join(f'c{number + 1}' for number in range(w.runs))} > LIMIT")
+    w.write("return new(UserInfo, (name, uid, tuple(groups), read_only(extra) if extra else NO_EXTRA))")
+    return "\n".join([
+        "def accept(claims):",
+        # anything but a plain dict has claims that are elsewhere or cannot be read
+        "    if type(claims) is not dict: return None",
+        "    variables = {'claims': claims}",
+        "    try:",
+        *(f"        {line}" for line in w.lines),
+        "    except EXPECTED: return None",
+    ])  # fmt: skip
+
+
+def _write_groups(authenticator: CompiledAuthenticator, w: _Writer) -> None:
+    mapping = authenticator.config.claim_mappings.groups
+    if authenticator.groups is not None:
+        w.run("groups", authenticator.groups)
+    elif mapping.claim:
+        w.write(f"groups = claims.get({w.hand_over(mapping.claim)})")
+        w.write("if groups is None: groups = []")
+    else:
+        w.write("groups = []")
+        return
+    w.write("if type(groups) is str: groups = [groups]")
+    w.refuse("type(groups) is not list")
+    w.write("for group in groups:")
+    w.refuse("type(group) is not str or not group", "    ")
+    if authenticator.groups is None and mapping.prefix:
+        prefix = w.hand_over(mapping.prefix)
+        w.write(f"groups = [{prefix} + group for group in groups]")
+
+
+def _write_extra(authenticator: CompiledAuthenticator, w: _Writer) -> None:
+    """`extra`, and the same in lists for rules on the user."""
+    w.write("extra, lists = {}, {}")
+    w.write("token_id = claims.get('jti')")
+    w.write("if token_id:")
+    w.refuse("type(token_id) is not str", "    ")
+    w.write("    value = f'JTI={token_id}'")
+    w.write("    extra[CREDENTIAL_ID] = (value,); lists[CREDENTIAL_ID] = [value]")
+    for mapping in authenticator.extra:
+        w.run("value", mapping.program)
+        w.refuse("type(value) is not str or not value")
+        key = w.hand_over(mapping.key)
+        w.write(f"extra[{key}] = (value,); lists[{key}] = [value]")

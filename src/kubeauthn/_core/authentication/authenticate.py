@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 NOTHING_FETCHED: Mapping[str, Any] = MappingProxyType({})
 NOT_INITIALIZED = "oidc: authenticator not initialized"
 _SEAL = object()
+_new = tuple.__new__  # half of what calling the class takes
 
 
 class VerifiedClaims:
@@ -87,7 +88,7 @@ def authenticate(
         # Steps 8 to 10 for the token that is accepted; if it is not, they follow with their reasons.
         accepted = authenticator.accept(claims)
         if accepted is not None:
-            return Authenticated(accepted, issuer.url, verified.expires_at)
+            return _new(Authenticated, (accepted, issuer.url, verified.expires_at))
         run = Expressions({"claims": claims})
 
         # 8. Every claim validation rule is met (KEP "claimValidationRules").

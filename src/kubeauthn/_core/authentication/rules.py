@@ -1,7 +1,7 @@
 """Claim validation rules and user validation rules. Each must be met, else the token is refused.
 
-Of several that are not met one is reported, the same as kube-apiserver reports: the first claim that is not as required,
-then the first expression that fails, then the first that is false.
+Of several that are not met one is reported, the same that kube-apiserver names: the first claim that is not as
+required, then the first expression that fails, then the first that is false.
 """
 
 from __future__ import annotations
