@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pty
@@ -13,65 +12,20 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kubeauthn._core import execwire
-from kubeauthn.cli.main import main
-from kubeauthn.cli.world import World
 from kubeauthn.testing.pki import CertificateAuthority
 from kubeauthn.testing.plugins import PluginDirectory
+from tests.integration.checked_plugin import SECRET, check, invoke
 
-SECRET = "SECRET-TOKEN-1234567890"
 HEAD = "import os, subprocess, sys, time\nfrom kubeauthn.plugin import credential\n"
 GOOD = f"return credential.Token({SECRET!r}, expires_in=600)"
 DOCUMENT = (
     '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'
     f'"status":{{"token":"{SECRET}","expirationTimestamp":"2049-01-01T00:00:00Z"}}}}'
 )
-
-
-class Checked:
-    """The report of one check, taken from its JSON; the text form must say the same and hold no secret either."""
-
-    def __init__(self, code: int, text: str) -> None:
-        self.code = code
-        self.report: dict[str, Any] = json.loads(text)
-        assert self.report["version"] == 1
-        self.results = {entry["check"]: entry["result"] for entry in self.report["checks"]}
-        self.reasons = {entry["check"]: entry["reason"] for entry in self.report["checks"]}
-
-    @property
-    def faults(self) -> list[str]:
-        return [check for check, result in self.results.items() if result == "fault"]
-
-    @property
-    def notes(self) -> list[str]:
-        return [check for check, result in self.results.items() if result == "note"]
-
-
-def invoke(*arguments: object, environ: dict[str, str] | None = None) -> tuple[int, str, str]:
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
-    world = World(
-        stdin=io.TextIOWrapper(io.BytesIO(), "utf-8"),
-        stdout=out,
-        stderr=err,
-        environ=dict(os.environ) if environ is None else environ,
-    )
-    code = main(["plugin", "check", *map(str, arguments)], world)
-    out.flush()
-    err.flush()
-    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
-    assert SECRET not in "".join(texts)
-    assert "PRIVATE KEY" not in "".join(texts)
-    return code, texts[0], texts[1]
-
-
-def check(*arguments: object, options: tuple[object, ...] = ()) -> Checked:
-    code, out, err = invoke("--output", "json", *options, "--", *arguments)
-    assert err == ""
-    return Checked(code, out)
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _ssl
 import asyncio
+import ctypes
 import gc
 import json
 import logging
@@ -29,6 +31,8 @@ from kubeauthn._core import rfc3339
 from kubeauthn._core.kubeconfig.model import AuthProvider
 from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn._core.signing_identity import signing_identity
+from kubeauthn._io.tls_signer import installation
+from kubeauthn._io.tls_signer.handshake import signing_failure
 from kubeauthn.client import PluginPolicy, connect, open_access, signing_context
 from kubeauthn.client.exec_source import ExecPlugin
 from kubeauthn.client.refreshed import RefreshedSource
@@ -487,3 +491,27 @@ def test_a_loop_that_is_not_asyncios_gets_an_error_that_is_also_an_ssl_error(ca:
         loop.close()
     assert isinstance(caught.value, SigningFailed)
     assert isinstance(caught.value.__cause__, LookupError)
+
+
+def test_pss_with_another_hash_for_its_mask_is_an_error_of_ours(ca: CertificateAuthority):
+    """No request to a signer can say it. TLS does not ask for it either, so OpenSSL is asked by hand."""
+    signer = MemorySigner(NEW_KEY["rsa"]())
+    context = signing_context(issue(ca, signer.key), signer, certificate_authority=ca.certificate_pem)
+    bridge = installation._the_bridge()
+    openssl = ctypes.PyDLL(_ssl.__file__)
+    openssl.SSL_CTX_get0_privatekey.restype = openssl.EVP_MD_CTX_new.restype = ctypes.c_void_p
+    key = ctypes.c_void_p(openssl.SSL_CTX_get0_privatekey(ctypes.c_void_p(bridge.pointer.of(context))))
+    signing, options = ctypes.c_void_p(openssl.EVP_MD_CTX_new()), ctypes.c_void_p()
+    begun = openssl.EVP_DigestSignInit_ex(signing, ctypes.byref(options), b"SHA256", None, None, key, None)
+    assert begun == 1
+    assert openssl.EVP_PKEY_CTX_set_rsa_padding(options, 6) == 1
+    assert openssl.EVP_PKEY_CTX_set_rsa_mgf1_md_name(options, b"SHA384", None) == 1
+    room, size = ctypes.create_string_buffer(256), ctypes.c_size_t(256)
+    made = openssl.EVP_DigestSign(signing, room, ctypes.byref(size), b"hello", ctypes.c_size_t(5))
+    failure, bridge.provider.thread.failed = bridge.provider.thread.failed, None
+    openssl.EVP_MD_CTX_free(signing)
+    bridge.library.ERR_clear_error()
+    assert made == 0
+    assert isinstance(failure, SigningFailed)
+    assert "PSS with one hash for the message and another for its mask" in str(signing_failure(failure))
+    assert signer.asked == []

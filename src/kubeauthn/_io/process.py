@@ -14,14 +14,14 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 
 from kubeauthn._core import limits
 from kubeauthn.errors import EnvironmentFailure, PluginFailed, PluginReplyError, PluginTimeout
 
-TICK_SECONDS = 0.1
-CHUNK_BYTES = 65536
+_TICK_SECONDS = 0.1
+_CHUNK_BYTES = 65536
 
 running: set[subprocess.Popen[bytes]] = set()
 if hasattr(os, "register_at_fork"):
@@ -53,9 +53,17 @@ def run_plugin(
         stdout=subprocess.PIPE,
         start_new_session=not interactive,
     )
+    with ended_on_failure(process):
+        output = read_output(process, argv[0], None if interactive else seconds)
+    return process.returncode, output
+
+
+@contextmanager
+def ended_on_failure(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Nothing of it is left when the block raises, nor when the program ends within it."""
     running.add(process)
     try:
-        output = _read_all(process, argv[0], None if interactive else seconds)
+        yield
     except BaseException:
         end_process(process)
         with suppress(subprocess.TimeoutExpired):
@@ -63,38 +71,50 @@ def run_plugin(
         raise
     finally:
         running.discard(process)
-    return process.returncode, output
 
 
-def _read_all(process: subprocess.Popen[bytes], name: str, seconds: float | None) -> bytes:
+def read_output(
+    process: subprocess.Popen[bytes],
+    name: str,
+    seconds: float | None,
+    is_complete: Callable[[bytes, bytearray], bool] | None = None,
+) -> bytes:
+    """Standard output until it is closed and the plugin has ended; or until `is_complete`, which sees each piece and
+    all so far, says that no more is wanted."""
     assert process.stdout is not None  # noqa: S101  stdout=PIPE says so
     with process.stdout as stdout:
-        return _read_until_closed(process, stdout.fileno(), name, seconds)
+        return _read_output(process, stdout.fileno(), name, seconds, is_complete)
 
 
-def _read_until_closed(process: subprocess.Popen[bytes], descriptor: int, name: str, seconds: float | None) -> bytes:
+def _read_output(
+    process: subprocess.Popen[bytes],
+    descriptor: int,
+    name: str,
+    seconds: float | None,
+    is_complete: Callable[[bytes, bytearray], bool] | None,
+) -> bytes:
     started = time.monotonic()
     deadline = started + seconds if seconds is not None else None
     gone_at: float | None = None
-    chunks: list[bytes] = []
-    size = 0
+    output = bytearray()
     poller = select.poll()
     poller.register(descriptor, select.POLLIN | select.POLLHUP)
 
     while True:
-        if poller.poll(TICK_SECONDS * 1000):
-            chunk = os.read(descriptor, CHUNK_BYTES)
+        if poller.poll(_TICK_SECONDS * 1000):
+            chunk = os.read(descriptor, _CHUNK_BYTES)
             if not chunk:
                 break
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > limits.PLUGIN_REPLY_BYTES:
+            output += chunk
+            if len(output) > limits.PLUGIN_REPLY_BYTES:
                 raise PluginReplyError(
                     f"exec: executable {name} printed more than {limits.PLUGIN_REPLY_BYTES} bytes: not a credential"
                 )
+            if is_complete is not None and is_complete(chunk, output):
+                return bytes(output)
         now = time.monotonic()
         if deadline is not None and now > deadline:
-            raise too_late(name, now - started)
+            raise _too_late(name, now - started)
         if gone_at is None and process.poll() is not None:
             gone_at = now
         if gone_at is not None and now > gone_at + limits.PLUGIN_EXIT_GRACE_SECONDS:
@@ -107,11 +127,11 @@ def _read_until_closed(process: subprocess.Popen[bytes], descriptor: int, name: 
     try:
         process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise too_late(name, time.monotonic() - started) from None
-    return b"".join(chunks)
+        raise _too_late(name, time.monotonic() - started) from None
+    return bytes(output)
 
 
-def too_late(name: str, seconds: float) -> PluginFailed:
+def _too_late(name: str, seconds: float) -> PluginFailed:
     return PluginTimeout(
         f"exec: executable {name} did not answer within {seconds:.1f} s and was ended",
         hint="a plugin that asks a person needs interactiveMode IfAvailable or Always and a terminal",
@@ -128,16 +148,15 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
     except ProcessLookupError:
         # The plugin itself is gone and reaped; what it left in its group is not.
         if process.pid != os.getpgrp():
-            _end_group(process.pid)
+            end_group(process.pid)
     except PermissionError:
         pass  # it has become another user's, as sudo does
 
 
-def _end_group(group: int) -> None:
-    try:
+def end_group(group: int) -> None:
+    """All of a process group that is there and ours to end."""
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 @atexit.register

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from kubeauthn._core import limits
 from kubeauthn._core.execproxy import DocumentEnd, has_proxy_config
-from kubeauthn._io.process import CHUNK_BYTES, TICK_SECONDS, end_process, running, too_late
-from kubeauthn.errors import EnvironmentFailure, PluginReplyError
+from kubeauthn._io.process import end_group, ended_on_failure, read_output
+from kubeauthn.errors import EnvironmentFailure
 
 _staying: set[int] = set()
 """Processes that were left to be proxies: ours to reap once they have ended, and nothing else."""
@@ -50,30 +47,23 @@ def run_proxy_plugin(
         start_new_session=not interactive,
         process_group=0 if interactive else None,
     )
-    running.add(process)
-    try:
-        with _terminal_lent_to(process.pid) if interactive else contextlib.nullcontext():
-            output, is_proxy = _read(process, argv[0], None if interactive else seconds)
-    except BaseException:
-        end_process(process)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(limits.PLUGIN_EXIT_GRACE_SECONDS)
-        raise
-    finally:
-        running.discard(process)
+    document = ProxyDocument()
+    with (
+        ended_on_failure(process),
+        _terminal_lent_to(process.pid) if interactive else contextlib.nullcontext(),
+    ):
+        output = read_output(process, argv[0], None if interactive else seconds, document.is_complete)
     code = process.poll()
-    if not is_proxy or code is not None:
+    if not document.is_a_proxys or code is not None:
         return code or 0, output, None
     return 0, output, _hand_over(process)
 
 
 def end_proxy(pid: int) -> None:
     """End one whose reply turned out to be of no use, with all that it started."""
-    if pid not in _staying:
-        return
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    _reap()
+    if pid in _staying:
+        end_group(pid)
+        _reap()
 
 
 def _hand_over(process: subprocess.Popen[bytes]) -> int:
@@ -93,48 +83,18 @@ def _reap() -> None:
             _staying.discard(pid)
 
 
-def _read(process: subprocess.Popen[bytes], name: str, seconds: float | None) -> tuple[bytes, bool]:
-    """The output, and whether it is that of a proxy."""
-    assert process.stdout is not None  # noqa: S101  stdout=PIPE says so
-    started = time.monotonic()
-    deadline = started + seconds if seconds is not None else None
-    gone_at: float | None = None
-    output = bytearray()
-    end = DocumentEnd()
-    looked = False
-    with process.stdout as stdout:
-        descriptor = stdout.fileno()
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN | select.POLLHUP)
-        while True:
-            if poller.poll(TICK_SECONDS * 1000):
-                chunk = os.read(descriptor, CHUNK_BYTES)
-                if not chunk:
-                    break
-                output += chunk
-                if len(output) > limits.PLUGIN_REPLY_BYTES:
-                    raise PluginReplyError(
-                        f"exec: executable {name} printed more than {limits.PLUGIN_REPLY_BYTES} bytes: not a credential"
-                    )
-                if not looked and end.feed(chunk):
-                    looked = True
-                    if has_proxy_config(bytes(output)):
-                        return bytes(output), True
-            now = time.monotonic()
-            if deadline is not None and now > deadline:
-                raise too_late(name, now - started)
-            if gone_at is None and process.poll() is not None:
-                gone_at = now
-            if gone_at is not None and now > gone_at + limits.PLUGIN_EXIT_GRACE_SECONDS:
-                raise PluginReplyError(
-                    f"exec: executable {name} has ended, but a process it started keeps its standard output open",
-                    hint="a plugin that leaves a process behind must redirect that process's output",
-                )
-    try:
-        process.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        raise too_late(name, time.monotonic() - started) from None
-    return bytes(output), False
+class ProxyDocument:
+    """Looks, once, whether the first whole document of an output is a proxy's."""
+
+    def __init__(self) -> None:
+        self._end: DocumentEnd | None = DocumentEnd()
+        self.is_a_proxys = False
+
+    def is_complete(self, chunk: bytes, output: bytearray) -> bool:
+        if self._end is not None and self._end.feed(chunk):
+            self._end = None
+            self.is_a_proxys = has_proxy_config(bytes(output))
+        return self.is_a_proxys
 
 
 @contextlib.contextmanager

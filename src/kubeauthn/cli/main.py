@@ -24,7 +24,7 @@ COMMANDS = {
     "whoami": ("whoami", "who the server thinks you are"),
     "credential": ("credential", "what the credential plugin returned, redacted unless you ask"),
     "doctor": ("doctor", "the client side explained: files, context, user, plugin, policy, proxy, expiry"),
-    "plugin check": ("plugin_check", "runs a credential plugin as a client would, and reports"),
+    "plugin check": ("plugin_check", "runs a credential, signer or proxy plugin as a client would, and reports"),
     "plugin oidc": ("plugin_oidc", "a login at an OpenID Connect issuer, as a credential plugin"),
     "signer doctor": ("signer_doctor", "modules, tokens, keys, certificates, a test signature, the kubeconfig entry"),
     "signer agent": ("signer_agent", "keeps a token open and its PIN for some minutes"),

@@ -1,8 +1,9 @@
-"""Run a credential plugin as a client would, in every version and mode, and report what was found.
+"""Run a credential, signer or proxy plugin as a client would, in every version and mode, and report what was found.
 
     kubeauthn plugin check -- my-plugin --audience prod
+    kubeauthn plugin check --config pathLib=/usr/lib/softhsm/libsofthsm2.so … -- kubeauthn-signer-pkcs11
 
-The plugin may be written in anything. Tokens and keys are not printed.
+The plugin may be written in anything. Tokens, PINs and keys are not printed.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from kubeauthn.cli.world import World
     from kubeauthn.plugin.check.report import Report
 
-HELP = "runs a credential plugin as a client would, and reports"
+HELP = "runs a credential, signer or proxy plugin as a client would, and reports"
 
+KINDS = ("credential", "signer", "proxy")
 VERSIONS = ("v1", "v1beta1", "v1alpha1")
 CLUSTER_CONFIG_EXAMPLE = """for example --cluster-config '{"audience": "prod"}'"""
 SHAPE_VERSION = 1
@@ -31,6 +33,7 @@ SHAPE_VERSION = 1
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--kind", choices=KINDS, help="what it is meant to be (found out by what it answers)")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print the report")
     parser.add_argument(
         "--timeout",
@@ -52,42 +55,46 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--cluster-config", metavar="JSON", help="what the cluster's extension client.authentication.k8s.io/exec holds"
     )
     parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of a signer: what its kubeconfig entry configures; may repeat",
+    )
+    parser.add_argument(
         "--interactive", action="store_true", help="let the plugin use this terminal, and try it without one as well"
     )
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="the plugin and its arguments, after --")
 
 
 def run(arguments: Namespace, world: World) -> int:
-    from kubeauthn._core import execwire
     from kubeauthn._io.lookup import find_executable, why_not_found
     from kubeauthn._io.terminal import stdin_is_terminal
-    from kubeauthn.plugin.check import credential
     from kubeauthn.plugin.check.report import FAULT, Finding, Report
 
     if not 0 < arguments.timeout < float("inf"):
         raise UsageError(f"--timeout takes a number of seconds above 0, not {arguments.timeout:g}")
     if arguments.interactive and not stdin_is_terminal():
         raise UsageError("--interactive needs a terminal on standard input")
-    cluster = _cluster(arguments, credential.MADE_UP_CLUSTER)
-    environment = {**world.environ, **dict(_variable(text) for text in arguments.env)}
-    names = VERSIONS if arguments.all_versions else tuple(dict.fromkeys(arguments.api_version or VERSIONS[:2]))
-    path = find_executable(arguments.command[0])
+    if arguments.config and arguments.kind not in (None, "signer"):
+        raise UsageError(f"--config is for a signer, not for a {arguments.kind} plugin")
+    kind = arguments.kind or ("signer" if arguments.config else None)
+    if kind == "signer" and len(arguments.command) > 1:
+        raise UsageError("a signer is run without arguments: what it needs is given with --config NAME=VALUE")
+    command = arguments.command[0]
+    environment = {**world.environ, **dict(_pair(text, "--env") for text in arguments.env)}
+    cluster = _cluster(arguments)
+    path = find_executable(command)
     if path is None:
-        reason, remedy = why_not_found(arguments.command[0])
+        reason, remedy = why_not_found(command)
         told = f"{reason} ({remedy})" if remedy else reason
-        report = Report("credential", arguments.command[0], False, (Finding("start", FAULT, told),))
+        report = Report(kind or "credential", command, False, (Finding("start", FAULT, told),))
     else:
-        plan = credential.Plan(
-            path=path,
-            argv=arguments.command,
-            environment=environment,
-            versions=[f"{execwire.GROUP}/{name}" for name in names],
-            cluster=cluster,
-            seconds=arguments.timeout,
-            with_person=arguments.interactive,
-            clock=world.clock,
-        )
-        report = credential.check(plan)
+        try:
+            report = _checked(kind, path, environment, cluster, arguments, world)
+        except (OSError, ValueError) as error:
+            told = f"cannot be started: {getattr(error, 'strerror', None) or error}"
+            report = Report(kind or "credential", command, False, (Finding("start", FAULT, told),))
 
     if arguments.output == "json":
         import json
@@ -99,6 +106,56 @@ def run(arguments: Namespace, world: World) -> int:
     if not report.started:
         return failure.ENVIRONMENT
     return failure.NO if report.faults else failure.YES
+
+
+def _checked(
+    kind: str | None, path: str, environment: dict[str, str], cluster: Cluster, arguments: Namespace, world: World
+) -> Report:
+    """Raises OSError or ValueError where the plugin cannot be started."""
+    from kubeauthn._core import execwire
+    from kubeauthn.plugin.check import credential
+
+    names = VERSIONS if arguments.all_versions else tuple(dict.fromkeys(arguments.api_version or VERSIONS[:2]))
+    plan = credential.Plan(
+        path=path,
+        argv=arguments.command,
+        environment=environment,
+        versions=[f"{execwire.GROUP}/{name}" for name in names],
+        cluster=cluster,
+        seconds=arguments.timeout,
+        with_person=arguments.interactive,
+        clock=world.clock,
+    )
+    first = credential.first_attempt(plan) if kind in (None, "credential") else None
+    if kind is None and first is not None:
+        from kubeauthn.plugin.check.kind import found_out
+
+        kind = found_out(plan, first=first)
+    if kind == "signer":
+        from kubeauthn.plugin.check import signer
+
+        configured = dict(_pair(text, "--config") for text in arguments.config)
+        return signer.check(
+            signer.Plan(
+                path=path,
+                command=arguments.command[0],
+                environment=environment,
+                configuration=signer.configuration(arguments.command[0], configured),
+                seconds=arguments.timeout,
+                with_person=arguments.interactive,
+                clock=world.clock,
+            )
+        )
+    if kind == "proxy":
+        from kubeauthn.plugin.check import proxy
+
+        if arguments.interactive:
+            raise UsageError("a proxy plugin is tried without a person: --interactive is not for it")
+        versions = [version for version in plan.versions if version != execwire.V1ALPHA1]
+        if not versions:
+            raise UsageError("v1alpha1 knows no proxies: a proxy plugin is tried with v1 and v1beta1")
+        return proxy.check(proxy.Plan(path, plan.argv, environment, versions, cluster, arguments.timeout, world.clock))
+    return credential.check(plan, first or credential.first_attempt(plan))
 
 
 def as_text(report: Report) -> list[str]:
@@ -125,15 +182,17 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _variable(text: str) -> tuple[str, str]:
+def _pair(text: str, option: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not name or not separator or "\0" in text:
-        raise UsageError("--env takes NAME=VALUE")
+        raise UsageError(f"{option} takes NAME=VALUE")
     return name, value
 
 
-def _cluster(arguments: Namespace, made_up: Cluster) -> Cluster:
+def _cluster(arguments: Namespace) -> Cluster:
     import json
+
+    from kubeauthn.plugin.check.credential import MADE_UP_CLUSTER as made_up
 
     config = ""
     if arguments.cluster_config is not None:

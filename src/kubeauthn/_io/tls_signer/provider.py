@@ -17,7 +17,7 @@ from kubeauthn._io.tls_signer import structures as openssl
 from kubeauthn._io.tls_signer.libcrypto import WAY_OUT, Library
 from kubeauthn._io.tls_signer.signature import HASH_NAMES, ExternalKey, make_signature
 from kubeauthn._io.tls_signer.structures import callback
-from kubeauthn.errors import SigningUnsupported
+from kubeauthn.errors import SigningFailed, SigningUnsupported
 
 NAME = b"kubeauthn-signer"
 _PROPERTIES = b"provider=kubeauthn-signer"
@@ -176,7 +176,9 @@ def _signature_table(library: Library, keys: weakref.WeakValueDictionary[int, Ex
             thread.signed = True
             number, mgf1 = get(context, _HASH) or 0, get(context, _MGF1) or 0
             if mgf1 not in (0, number):
-                raise NotImplementedError("PSS with one hash for the message and another for its mask")
+                raise SigningFailed(
+                    "a signer is not asked for PSS with one hash for the message and another for its mask"
+                )
             algorithm = key.algorithm(number, get(context, _PADDING), (get(context, _SALT) or 0) - _SALT_SHIFT)
             signature = sign(library, key, public_key, algorithm, string_at(message, length))
             if len(signature) > room:

@@ -13,13 +13,13 @@ from kubeauthn._core import execwire, limits, rfc3339
 from kubeauthn._core.credential import Credential
 from kubeauthn._core.kubeconfig.model import Cluster
 from kubeauthn.errors import PluginReplyError
+from kubeauthn.plugin.check.ending import bad_end, gave_up, processes, speed
 from kubeauthn.plugin.check.output import Output, quoted, take_apart
 from kubeauthn.plugin.check.report import FAULT, NOTE, OK, Finding, Report
 from kubeauthn.plugin.check.trial import Trial, run_trial
 
 SHORT_SECONDS = 60.0
 LONG_SECONDS = 24 * 3600.0
-SLOW_SECONDS = 2.0
 MADE_UP_CLUSTER = Cluster(server="https://cluster.invalid:6443")
 NO_CREDENTIAL = "not judged: no run gave a credential"
 SHORTEST_LEAK = 8
@@ -62,7 +62,7 @@ class Attempt:
     @property
     def gave_up(self) -> bool:
         """It said no by itself, in time: with an exit code."""
-        return self.trial.exit_code is not None and self.trial.exit_code > 0 and not self.trial.kept_open
+        return gave_up(self.trial)
 
     @property
     def kind(self) -> str:
@@ -73,15 +73,15 @@ class Attempt:
         return " and ".join(parts)
 
 
-def check(plan: Plan) -> Report:
+def first_attempt(plan: Plan) -> Attempt:
+    """Raises OSError or ValueError where it cannot be started."""
+    return _attempt(plan, plan.versions[0], with_cluster=False)
+
+
+def check(plan: Plan, first: Attempt) -> Report:
     command = plan.argv[0]
-    attempts: list[Attempt] = []
-    # 1. Can it be started at all?
-    try:
-        attempts.append(_attempt(plan, plan.versions[0], with_cluster=False))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return Report("credential", command, False, (Finding("start", FAULT, f"cannot be started: {reason}"),))
+    # 1. It can be started: `first` is how it went.
+    attempts = [first]
     # 2. Every version, without and with cluster information; v1alpha1 has none. One that hangs is not asked again.
     for version in plan.versions:
         for with_cluster in (False, True):
@@ -111,11 +111,14 @@ def check(plan: Plan) -> Report:
         _standard_error(runs),
         *(_expiry(good) if good else ()),
         *(_certificate(attempts)),
-        _processes(runs),
+        processes(
+            [leftover for run in runs if run.credential is not None for leftover in run.trial.left_behind],
+            holds_output=any(run.trial.kept_open for run in runs),
+        ),
     ]
     fastest = min((run.trial.seconds for run in runs if run.credential is not None), default=None)
     if fastest is not None:
-        findings.insert(1, _speed(fastest))
+        findings.insert(1, speed(fastest))
     return Report("credential", command, True, tuple(findings), runs=len(runs), fastest_seconds=fastest)
 
 
@@ -128,7 +131,7 @@ def _attempt(plan: Plan, version: str, *, with_cluster: bool, alone: bool = Fals
     trial = run_trial(plan.path, plan.argv, environment, seconds=plan.seconds, with_person=with_person)
     output = take_apart(trial.output)
     now = plan.clock()
-    credential, refusal = None, _bad_end(trial, plan.seconds, output)
+    credential, refusal = None, bad_end(trial, plan.seconds, output.secrets)
     if not refusal:
         try:
             # The document alone: what stands around it is a fault of its own, told once.
@@ -136,22 +139,6 @@ def _attempt(plan: Plan, version: str, *, with_cluster: bool, alone: bool = Fals
         except PluginReplyError as error:
             refusal = str(error)
     return Attempt(version, with_cluster, trial, output, credential, refusal, now)
-
-
-def _bad_end(trial: Trial, seconds: float, output: Output) -> str:
-    if trial.timed_out:
-        return f"did not answer within {seconds:g} s and was ended"
-    if trial.too_long:
-        return f"printed more than {limits.PLUGIN_REPLY_BYTES} bytes and was ended: not a credential"
-    if trial.kept_open:
-        return "has ended, but a process it started keeps its standard output open"
-    if not trial.exit_code:
-        return ""
-    ending = f"exit code {trial.exit_code}" if trial.exit_code > 0 else f"signal {-trial.exit_code}"
-    said = trial.errors.decode("utf-8", "replace")
-    if not said.strip():
-        return f"ended with {ending}"
-    return f"ended with {ending}, saying {quoted(said, output.secrets, of_failure=True)}"
 
 
 def _answers(attempts: list[Attempt]) -> list[Finding]:
@@ -265,21 +252,3 @@ def _certificate(attempts: list[Attempt]) -> list[Finding]:
                 return [Finding("certificate", NOTE, f"fits its key, but ends at {ends}, before the stated expiry")]
             return [Finding("certificate", OK, f"fits its key, valid until {ends}")]
     return []
-
-
-def _processes(runs: list[Attempt]) -> Finding:
-    name = "processes"
-    if any(run.trial.kept_open for run in runs):
-        return Finding(name, FAULT, "one is left behind and holds standard output: a client refuses the credential")
-    left = sorted({leftover.name for run in runs if run.credential is not None for leftover in run.trial.left_behind})
-    if left:
-        names = ", ".join("".join(c if c.isprintable() else "?" for c in process) for process in left[:5])
-        return Finding(name, NOTE, f"left behind: {names}")
-    return Finding(name, OK, "none left behind")
-
-
-def _speed(fastest: float) -> Finding:
-    reason = f"{fastest * 1000:.0f} ms in the fastest run"
-    if fastest > SLOW_SECONDS:
-        return Finding("speed", NOTE, f"{reason}: kubectl waits for it on every call")
-    return Finding("speed", OK, reason)

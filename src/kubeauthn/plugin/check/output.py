@@ -31,8 +31,8 @@ class Output:
         return not self.before and not self.after
 
 
-def take_apart(printed: bytes) -> Output:
-    """Find the ExecCredential in what was printed, though other text may stand around it."""
+def take_apart(printed: bytes, kinds: tuple[str, ...] = (execwire.KIND,)) -> Output:
+    """Find the document of one of these kinds in what was printed, though other text may stand around it."""
     try:
         document = execwire.reply_document(printed)
     except PluginReplyError:
@@ -50,7 +50,7 @@ def take_apart(printed: bytes) -> Output:
             document, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        if isinstance(document, dict) and document.get("kind") == execwire.KIND:
+        if isinstance(document, dict) and document.get("kind") in kinds:
             return Output(
                 text[start:end].encode(), text[:start].strip(), text[end:].strip(), secrets=_secrets(document)
             )

@@ -23,7 +23,7 @@ class Report:
     """`started` is False when the executable could not be run at all."""
 
     plugin: str
-    """The kind of plugin: `credential`."""
+    """The kind of plugin: `credential`, `signer` or `proxy`."""
     command: str
     """Without its arguments: they may hold a secret."""
     started: bool
