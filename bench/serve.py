@@ -7,6 +7,7 @@ of it as well; so the time that the kernel says the workers used for each reques
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -15,13 +16,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench.measure import Row, ratio_row
+from bench.serve_soak import soak
 from kubeauthn.server import Authenticator, load_configuration
 from kubeauthn.testing import CertificateAuthority, Issuer
 
@@ -29,7 +31,8 @@ REPEATED = 1000
 RATE_GOAL = 0.7
 ABOVE_BARE_GOAL = 1.3
 P99_GOAL_MS = 10.0
-_TICK = os.sysconf("SC_CLK_TCK")
+MEMORY_GOAL = 1.05
+SOAK_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,22 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
                     tokens = [issuer.token(f"{protocol}-{workers}-{n}", audience="a") for n in range(count)]
                     different = _bodies(folder / "different", tokens)
                     yield from _compared(generator, size, ours, bare, protocol, workers, repeated, different, alone)
+    if not quick:
+        yield from _soaked()
+
+
+def _soaked() -> Iterator[Row]:
+    """A minute of load while the file changes each second and the signing key every five."""
+    seen = asyncio.run(soak(SOAK_SECONDS, workers=2))
+    wrong = sum(seen.wrong.values())
+    name = f"serve, {SOAK_SECONDS:g} s with {seen.reloads} reloads and {seen.rotations} new keys"
+    asked = f"{seen.requests} requests"
+    yield Row(f"{name}: wrong answers", wrong, seen.requests, "", wrong / seen.requests, "0", wrong == 0, "", asked)
+    before, after = seen.memory_before_and_after()
+    ratio = after / before
+    met = ratio <= MEMORY_GOAL
+    row = f"{name}: memory", after / 1e6, before / 1e6, "MB", ratio, f"≤ {MEMORY_GOAL} ×", met, "", "20 s earlier"
+    yield Row(*row)
 
 
 def _compared(
@@ -220,7 +239,7 @@ def _until_it_rests(pid: int) -> None:
     used, resting = -1.0, 0
     for _ in range(300):
         now = processor_seconds(pid)
-        resting = resting + 1 if now == used else 0
+        resting = resting + 1 if now - used < 0.005 else 0
         used = now
         if resting >= 8:
             return
@@ -235,13 +254,13 @@ def _free_port() -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """Of all worker processes: the children of the one that was started."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    """Of all worker processes: the children of the one that was started. By the scheduler's clock, in nanoseconds."""
     total = 0
-    for child in children:
-        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / _TICK
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        for thread in Path(f"/proc/{child}/task").iterdir():
+            with suppress(OSError):  # a thread that has just ended
+                total += int((thread / "schedstat").read_text().split()[0])
+    return total / 1e9
 
 
 def _authenticate_alone(issuer: Issuer, count: int) -> float:

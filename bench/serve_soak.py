@@ -1,13 +1,14 @@
 """Load on `kubeauthn serve` while its file changes each second and the issuer's keys every five.
 
-    python -m bench.serve_soak [--seconds 60] [--workers 2] [--ahead 8]
+    python -m bench.serve_soak [--seconds 60] [--workers 2] [--ahead 7]
 
 Counts wrong answers, answers of 5xx and lost connections, of which there must be none, and shows how memory went.
 
-The keys rotate as issuers rotate them: a key is published some time before it signs. Unknown keys are looked up every
-30 s at most (`fetch_limits.UNKNOWN_KEY_SECONDS`, as in Kubernetes), so with a rotation every 5 s a look-up must bring
-along the keys of the next 30 s: eight of them are published ahead. With `--ahead 0` a key signs as soon as it is
-published, and a second rotation within the 30 s shows as refusals: that is the limit at work, and no fault.
+The keys rotate as issuers should rotate them: a key is published at least 30 s before it signs. Unknown key ids cause a
+look-up every 30 s at most (`fetch_limits.UNKNOWN_KEY_SECONDS`), or whoever sends made-up ones would have the issuer
+asked without end. A look-up brings along every key that signs within the next 30 s, and so no token is ever refused.
+With a new key every 5 s that takes seven keys ahead. With `--ahead 0` a key signs as soon as it is published, and a
+second rotation within the 30 s shows as refusals: that is the limit at work, and docs/running.md says so.
 
 A wrong answer is a user of neither the configuration before nor the one after a change, or a refusal of a good token.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import signal
 import subprocess
@@ -25,16 +27,18 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean
 
 import httpx2
 
+from kubeauthn._core.authentication import fetch_limits
 from kubeauthn.testing import Issuer
 
 CALLERS = 8
 ROTATE_SECONDS = 5.0
 RELOAD_SECONDS = 1.0
-AHEAD = 8
-"""Keys that are published and do not sign yet: 40 s of rotations, and the limit on look-ups is 30 s."""
+AHEAD = math.ceil(fetch_limits.UNKNOWN_KEY_SECONDS / ROTATE_SECONDS) + 1
+"""Keys that are published and do not sign yet. One more than 30 s take: a rotation may come a little early."""
 KEPT_KEYS = 2
 """An issuer publishes a new key beside the last one, as real ones do."""
 
@@ -52,13 +56,10 @@ class Soak:
     memory: list[int] = field(default_factory=list)
     """Bytes of all workers together, once a second."""
 
-    def growth(self) -> float:
-        """The last third over the second one: the first still fills caches."""
-        third = len(self.memory) // 3
-        if not third:
-            return 1.0
-        middle, last = self.memory[third : 2 * third], self.memory[-third:]
-        return (sum(last) / len(last)) / (sum(middle) / len(middle))
+    def memory_before_and_after(self) -> tuple[float, float]:
+        """Bytes in the second third and in the last: the first one still fills caches."""
+        third = max(1, len(self.memory) // 3)
+        return mean(self.memory[third : 2 * third] or self.memory), mean(self.memory[-third:])
 
 
 def configuration(issuer: Issuer, number: int) -> str:
@@ -212,12 +213,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--ahead", type=int, default=AHEAD, help="keys that are published before they sign (8)")
+    parser.add_argument(
+        "--ahead", type=int, default=AHEAD, help="keys that are published before they sign (%(default)s)"
+    )
     arguments = parser.parse_args()
     seen = asyncio.run(soak(arguments.seconds, arguments.workers, arguments.ahead))
     wrong = sum(seen.wrong.values())
     print(f"{seen.requests} requests, {seen.reloads} reloads, {seen.rotations} rotations, {wrong} wrong")
-    print(f"memory at the end {seen.memory[-1] >> 20} MiB, {seen.growth():.3f} times that of before")
+    before, after = seen.memory_before_and_after()
+    print(f"memory at the end {seen.memory[-1] >> 20} MiB, {after / before:.3f} times that of before")
     for problem, count in seen.wrong.items():
         print(f"  {count} x {problem}")
     if seen.first_wrong_seconds is not None:
