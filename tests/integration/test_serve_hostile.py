@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 
 from kubeauthn.testing import Issuer
 from tests.integration.serve_process import Serve, configuration, replace, review, until
@@ -51,6 +54,52 @@ def test_tokens_that_are_all_different_leave_memory_as_it_was(serve: Serve, issu
     flood(2000)
     assert memory(serve) - before < 24 << 20
     assert serve.review(good)["authenticated"] is True
+
+
+def test_requests_that_are_cut_off_anywhere_leave_nothing_behind(serve: Serve, issuer: Issuer) -> None:
+    """Over HTTP/1.1 after any byte of the body, over HTTP/2 by resets, and by reset connections."""
+    good = issuer.token("jane", audience="kubernetes")
+    body = json.dumps(review(good)).encode()
+    whole = f"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
+    chunk = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(body), body)
+    host, port = serve.address.removeprefix("http://").split(":")
+
+    def send(sent: bytes, *, reset: bool) -> None:
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            connection.sendall(sent)
+            if reset:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def attack() -> None:
+        for number, end in enumerate(range(60, len(whole), 7)):
+            send((whole, chunk, whole + whole[:end])[number % 3][: len(whole) + end], reset=number % 2 == 0)
+            send((whole, chunk)[number % 2][:end], reset=number % 3 == 0)
+        for number in range(20):
+            send(streams(body, number), reset=number % 2 == 0)
+
+    [worker] = serve.workers()
+    attack()
+    until(lambda: serve.review(good)["authenticated"], "it still answers")
+    opened = len(list(Path(f"/proc/{worker}/fd").iterdir()))
+    attack()
+    until(lambda: len(list(Path(f"/proc/{worker}/fd").iterdir())) <= opened, "their connections are gone")
+    assert serve.review(good)["authenticated"] is True
+    assert serve.workers() == [worker]
+    assert not [line for line in serve.raw if "Traceback" in line]
+
+
+def streams(body: bytes, number: int) -> bytes:
+    """Forty requests on one HTTP/2 connection: reset at once, within the body or after it, or never ended."""
+    client = H2Connection(H2Configuration(client_side=True))
+    client.initiate_connection()
+    for way in range(number, number + 40):
+        stream = client.get_next_available_stream_id()
+        client.send_headers(stream, [(":method", "POST"), (":path", "/"), (":scheme", "http"), (":authority", "x")])
+        if way % 4:
+            client.send_data(stream, body[: 300 * (way % 4)])
+        if way % 5:
+            client.reset_stream(stream)
+    return client.data_to_send()
 
 
 def test_issuers_paths_and_request_ids_that_are_made_up_make_no_series(serve: Serve, issuer: Issuer) -> None:

@@ -1,4 +1,5 @@
-"""Granian with two things of ours: one listening socket for all workers, and SIGHUP that reloads the configuration.
+"""Granian with three things of ours: one listening socket for all workers, SIGHUP that reloads the configuration, and
+requests that are worked on in the thread that brings them (see at_once.py).
 
 On Linux Granian gives each worker a listening socket of its own; connections that wait on that of a worker which ends
 are reset. With one socket for all of them nothing is lost when workers are replaced, and a port can be chosen by the
