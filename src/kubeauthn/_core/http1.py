@@ -49,21 +49,30 @@ _NOT_TUNNELLED = ("h2c", "h2", "http/", "tls/")
 """Upgrades to a protocol in which more requests could follow, unseen."""
 
 
-class RequestHead:
-    """One request head. `fields` are (lower-case name, value); `lines` the same as they came."""
+class _Head:
+    """What requests and responses share. `fields` are (lower-case name, value); `lines` the same as they came."""
 
-    __slots__ = ("body", "fields", "hop", "keep_alive", "length", "lines", "method", "target", "upgrade")
+    __slots__ = ("body", "fields", "hop", "keep_alive", "length", "lines", "upgrade")
 
-    def __init__(self, method: bytes, target: bytes, lines: list[bytes], fields: list[tuple[bytes, bytes]]) -> None:
-        self.method = method
-        self.target = target
+    def __init__(self, lines: list[bytes], fields: list[tuple[bytes, bytes]], body: int) -> None:
         self.lines = lines
         self.fields = fields
-        self.body = NO_BODY
+        self.body = body
         self.length = 0
         self.hop: Set[bytes] = HOP_BY_HOP
         self.keep_alive = True
         self.upgrade = b""
+
+
+class RequestHead(_Head):
+    """One request head."""
+
+    __slots__ = ("method", "target")
+
+    def __init__(self, method: bytes, target: bytes, lines: list[bytes], fields: list[tuple[bytes, bytes]]) -> None:
+        super().__init__(lines, fields, NO_BODY)
+        self.method = method
+        self.target = target
 
     def value(self, name: bytes) -> bytes | None:
         for found, value in self.fields:
@@ -75,21 +84,15 @@ class RequestHead:
         return any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.fields)
 
 
-class ResponseHead:
+class ResponseHead(_Head):
     """One response head."""
 
-    __slots__ = ("body", "fields", "hop", "keep_alive", "length", "lines", "status", "status_line", "upgrade")
+    __slots__ = ("status", "status_line")
 
     def __init__(self, status: int, status_line: bytes, lines: list[bytes], fields: list[tuple[bytes, bytes]]) -> None:
+        super().__init__(lines, fields, UNTIL_CLOSE)
         self.status = status
         self.status_line = status_line
-        self.lines = lines
-        self.fields = fields
-        self.body = NO_BODY
-        self.length = 0
-        self.hop: Set[bytes] = HOP_BY_HOP
-        self.keep_alive = True
-        self.upgrade = b""
 
 
 def parse_request(head: bytes) -> RequestHead:
@@ -106,29 +109,11 @@ def parse_request(head: bytes) -> RequestHead:
     if not (target.startswith(b"/") or (target == b"*" and method == b"OPTIONS")) or target.translate(None, _TARGET):
         raise HttpMessageError("the request target is not a path")
     request = RequestHead(method, target, lines, fields)
-    hosts = codings = lengths = 0
-    for name, value in fields:
-        if name == b"content-length":
-            lengths += 1
-            request.body, request.length = LENGTH, _length(value)
-        elif name == b"transfer-encoding":
-            codings += 1
-            if value.lower() != b"chunked":
-                raise HttpMessageError("a transfer coding other than chunked is not carried", status=501)
-            request.body = CHUNKED
-        elif name == b"host":
-            hosts += 1
-        elif name == b"connection":
-            _connection(request, value)
-    # RFC 9112, 6.1 and 6.3: both lengths, or one of them twice, is how requests are smuggled.
-    if lengths + codings > 1:
-        raise HttpMessageError("the request has more than one Content-Length or Transfer-Encoding")
+    hosts = _take_in(request, "the request", 400, coding_status=501)
     if hosts != 1:  # RFC 9112, 3.2
         raise HttpMessageError("the request must have exactly one Host")
-    if b"upgrade" in request.hop and request.upgrade:
+    if request.upgrade:
         request.upgrade = _upgrade(fields)
-    if request.body == LENGTH and not request.length:
-        request.body = NO_BODY
     return request
 
 
@@ -141,33 +126,40 @@ def parse_response(head: bytes, method: bytes) -> ResponseHead:
         raise HttpMessageError("the status line is not HTTP/1.1 CODE REASON", status=502)
     response = ResponseHead(int(code), b"HTTP/1.1 " + (rest if space else rest + b" "), lines, fields)
     response.keep_alive = version == b"HTTP/1.1"
-    codings = lengths = 0
-    for name, value in fields:
-        if name == b"content-length":
-            lengths += 1
-            response.body, response.length = LENGTH, _length(value)
-        elif name == b"transfer-encoding":
-            codings += 1
-            if value.lower() != b"chunked" or version == b"HTTP/1.0":
-                raise HttpMessageError("the server uses a transfer coding other than chunked", status=502)
-            response.body = CHUNKED
-        elif name == b"connection":
-            _connection(response, value)
-    if lengths + codings > 1:
-        raise HttpMessageError("the response has more than one Content-Length or Transfer-Encoding", status=502)
+    _take_in(response, "the response", 502, coding_status=502)
+    if response.body == CHUNKED and version == b"HTTP/1.0":
+        raise HttpMessageError("the response is HTTP/1.0 and yet has a transfer coding", status=502)
     status = response.status
     if status == 101:
         response.upgrade = _upgrade(fields)
         if not response.upgrade:
             raise HttpMessageError("the server switches to a protocol that is not carried", status=502)
-        response.body = NO_BODY
-    elif method == b"HEAD" or status < 200 or status in (204, 304):  # RFC 9112, 6.3
-        response.body = NO_BODY
-    elif not lengths and not codings:
-        response.body = UNTIL_CLOSE
-    elif response.body == LENGTH and not response.length:
+    if method == b"HEAD" or status < 200 or status in (204, 304):  # RFC 9112, 6.3
         response.body = NO_BODY
     return response
+
+
+def _take_in(head: _Head, whose: str, status: int, *, coding_status: int) -> int:
+    """What the fields say of the body and of this hop. Returns how often there was a Host."""
+    hosts = framings = 0
+    for name, value in head.fields:
+        if name == b"content-length":
+            framings += 1
+            head.length = _length(value)
+            head.body = LENGTH if head.length else NO_BODY
+        elif name == b"transfer-encoding":
+            framings += 1
+            if value.lower() != b"chunked":
+                raise HttpMessageError(f"{whose} has a transfer coding that is not carried", status=coding_status)
+            head.body = CHUNKED
+        elif name == b"host":
+            hosts += 1
+        elif name == b"connection":
+            _connection(head, value)
+    # RFC 9112, 6.1 and 6.3: both lengths, or one of them twice, is how messages are smuggled.
+    if framings > 1:
+        raise HttpMessageError(f"{whose} has more than one Content-Length or Transfer-Encoding", status=status)
+    return hosts
 
 
 def render_request(
@@ -238,7 +230,7 @@ def _length(value: bytes) -> int:
     return int(value)
 
 
-def _connection(head: RequestHead | ResponseHead, value: bytes) -> None:
+def _connection(head: _Head, value: bytes) -> None:
     for option in value.lower().split(b","):
         name = option.strip(b" \t")
         if name == b"close":
