@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 # Tests that also run, or only run, with programs that are built from Go modules.
 ALSO = [
     str(HERE.parent / "integration" / name)
-    for name in ("test_benchmark_peers.py", "test_bridge_streams.py", "test_kubectl_streams.py")
+    for name in ("test_benchmark_peers.py", "test_kubectl_streams.py")
 ]
 NEEDED = ("kubectl", "etcd", "kube-apiserver", "execprobe", "helm", "dex")
 

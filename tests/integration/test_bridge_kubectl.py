@@ -81,17 +81,6 @@ def test_kubectl_through_the_bridge(home: Home, server: ApiServer):
     assert home.kubectl("get", "pods", "no-such-pod").returncode == 1
 
 
-def test_apply_of_a_megabyte(home: Home):
-    manifest = home.folder / "big.json"
-    data = {"blob": "x" * 1_000_000}
-    manifest.write_text(
-        json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "big"}, "data": data})
-    )
-    ended = home.kubectl("create", "--validate=false", "-f", str(manifest))
-    assert ended.returncode == 0, ended.stderr
-    assert any(len(request.body) > 1_000_000 for request in home.server.requests)
-
-
 def test_plain_kubectl_with_the_bridges_kubeconfig(home: Home, server: ApiServer):
     path = home.folder / "bridged"
     written = home.kubeauthn("bridge", "kubeconfig", "--write", str(path))

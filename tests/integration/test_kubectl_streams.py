@@ -1,4 +1,4 @@
-"""Old and new kubectl against the test server: reading, watching, applying, and what takes a connection over."""
+"""Old and new kubectl, straight and through the bridge: reads, watches, and what takes a connection over."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pty
 import select
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,14 +33,26 @@ def kubectl_in_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", os.pathsep.join((str(NEWEST.parent), os.environ["PATH"])))
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
+@pytest.fixture(params=["straight", "bridge"])
+def server(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
     with ApiServer(tokens={"good": "jane"}) as running:
         path = running.write_kubeconfig(tmp_path / "config", {"token": "good"}, namespace="default")
-        monkeypatch.setenv("KUBECONFIG", str(path))
         monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("KUBECONFIG", str(path))
         running.add_pod("web")
-        yield running
+        if request.param == "straight":
+            yield running
+        else:
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+            kubeauthn("bridge", "kubeconfig", "--write", str(tmp_path / "bridged"))
+            monkeypatch.setenv("KUBECONFIG", str(tmp_path / "bridged"))
+            yield running
+            kubeauthn("bridge", "stop", "--all")
+        assert {each.user for each in running.requests} == {"jane"}
+
+
+def kubeauthn(*words: str) -> None:
+    subprocess.run([sys.executable, "-m", "kubeauthn", *words], check=True, timeout=SECONDS, capture_output=True)
 
 
 def kubectl(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
