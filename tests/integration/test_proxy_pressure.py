@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-
+import itertools
 import random
 import socket
 import ssl
@@ -92,10 +92,7 @@ def test_a_body_that_nobody_reads_waits_at_the_client(late: float, tmp_path: Pat
         with proxy.connect() as connection:
             connection.sendall(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % LARGE)
             connection.settimeout(2)
-            sent = 0
-            with pytest.raises(TimeoutError):
-                while sent < LARGE:
-                    sent += connection.send(bytes(1 << 14))
+            sent = send_until_nobody_takes_more(connection)
             assert sent < SPARE
             assert memory(proxy) - before < SPARE
             connection.settimeout(SECONDS)
@@ -104,6 +101,16 @@ def test_a_body_that_nobody_reads_waits_at_the_client(late: float, tmp_path: Pat
             while sent < LARGE:
                 sent += connection.send(bytes(min(1 << 14, LARGE - sent)))
             assert read_response(connection)[2] == b"ok"
+
+
+def send_until_nobody_takes_more(connection: ssl.SSLSocket) -> int:
+    sent = 0
+    try:
+        while sent < LARGE:
+            sent += connection.send(bytes(1 << 14))
+    except TimeoutError:
+        pass
+    return sent
 
 
 class LateServer(RoughServer):
@@ -173,9 +180,8 @@ def upload(proxy: RunningProxy, path: str, chunked: bool) -> None:
 def test_uploads_whose_answer_comes_at_any_time_end(tmp_path: Path):
     """Many at once, in a fixed order of dice: each is answered, and none hangs."""
     dice = random.Random(7)
-    paths = [f"/{when}/{then}/{expects}" for when in ("before", "middle", "behind") for then in ("drain", "close", "stop")
-             for expects in ("expects", "sends")]  # fmt: skip
-    work = [(path, chunked) for path in paths for chunked in (False, True)] * 2
+    kinds = itertools.product(("before", "middle", "behind"), ("drain", "close", "stop"), ("expects", "sends"))
+    work = [("/" + "/".join(kind), chunked) for kind in kinds for chunked in (False, True)] * 2
     dice.shuffle(work)
     faults: list[str] = []
 
