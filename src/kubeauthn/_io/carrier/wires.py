@@ -8,6 +8,7 @@ read is handed on in the same callback.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from typing import Any, Protocol
 
@@ -16,6 +17,9 @@ _RECORD = 16384
 _HIGH_WATER, _LOW_WATER = 256 * 1024, 64 * 1024
 _READ = 112 * 1024
 """Of one read. What is made of it stays under 128 KiB: from there on malloc maps fresh pages for each."""
+_SEND = 208 * 1024
+"""What a unix socket holds for the other side; the kernel doubles it. TCP finds a measure of its own."""
+_UNIX = getattr(socket, "AF_UNIX", None)
 _shared = memoryview(bytearray(_READ))
 """What a socket is read into. Emptied before the event loop goes on, so that one does for all."""
 _plain = memoryview(bytearray(_READ + _RECORD))
@@ -71,6 +75,10 @@ class _Socket(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         self._transport.set_write_buffer_limits(_HIGH_WATER, _LOW_WATER)
+        connection = transport.get_extra_info("socket")
+        if connection is not None and connection.family == _UNIX:
+            # Of itself it takes not even two writes, and then each side waits for the other.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND)
         self.opened(self._transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
