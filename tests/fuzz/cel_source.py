@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 
+from kubeauthn.cel.outside import Outside
 from kubeauthn.cel.runtime import namespace
 
 _FIXED = frozenset((
-    "run", "V", "c", "lim", "dl", "room", "rounds", "tick", "first_limit", "e",
+    "run", "V", "c", "lim", "dl", "room", "rounds", "outside", "tick", "first_limit", "e",
     # what it uses of Python
     "type", "len", "iter", "next", "enumerate", "hasattr", "isinstance", "abs", "min", "max", "range",
     "str", "int", "float", "bool", "bytes", "dict", "list", "tuple", "set", "frozenset", "KeyError",
 )) | frozenset(namespace())  # fmt: skip
-_ATTRIBUTES = frozenset(("get", "value", "fields", "append", "ns", "startswith", "endswith", "isascii", "split"))
+_ATTRIBUTES = frozenset(("get", "value", "fields", "append", "ns", "startswith", "endswith", "isascii", "split")) | {
+    name for name in vars(Outside) if not name.startswith("_")
+}
 
 
 def foreign_names(python: str) -> set[str]:

@@ -20,6 +20,7 @@ from .errors import EvalError
 from .folding import NOT_CONSTANT, fold, has_good_keys
 from .limits import MAX_JOINED_ELEMENTS
 from .map_building import protect
+from .outside import shows_origin
 from .types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, list_of, map_of
 from .values import CelMap, UInt
 from .writer import Writer
@@ -66,6 +67,7 @@ class Generator(Writer):
         self.variables: dict[str, str] = {}
         self.seen: set[str] = set()
         self.when_used: dict[str, str] = {}
+        self.tracks_origin = False  # see `outside`
         self._bound: dict[tuple[str, tuple[Overload, ...]], Implementation] = {}
 
     def bound(self, function: str, overloads: tuple[Overload, ...]) -> Implementation:
@@ -257,6 +259,8 @@ class Generator(Writer):
             head += [f"    try: {python} = V[{name!r}]", f"    except KeyError: {python} = MISSING"]
         if self.functions or any("room" in line or "rounds" in line for line in self.lines):
             head.append(f"    room = {MAX_JOINED_ELEMENTS}; rounds = 0")
+        if any("outside." in line for line in (*self.functions, *self.lines)):
+            head.append("    outside = Outside(V)")
         if not self.functions and self.pending <= self.first_limit and not any(map(_counts, self.lines)):
             # what costs the same always, and little, need not count
             self.emit(f"return {result}, {self.pending}")
@@ -277,4 +281,5 @@ def _counts(line: str) -> bool:
 
 
 def generate(generator: Generator, node: Node) -> str:
+    generator.tracks_origin = generator.unescape and shows_origin(node)
     return generator.finish(generator.value(node))

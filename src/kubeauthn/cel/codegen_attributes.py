@@ -112,7 +112,7 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
     if lazy_type and not steps:
         return (g.store(f"{g.hand_over(g.declarations.object_class(lazy_type))}({value[0]})"), DYN), False, ""
     if g.old_cel_go and not lazy_type and _may_be_optional(root, value):
-        value = g.store(f"reopened({value[0]})"), DYN
+        value = _reopened(g, value)
     if not steps:
         return value, False, ""
     if not opened and not lazy_type:
@@ -133,6 +133,10 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
     if opened and not raw:
         return (g.store(f"optional({value[0]}) if {opened} else {value[0]}"), DYN), False, opened
     return value, raw, "True" if raw else "False"
+
+
+def _reopened(g: Generator, value: Value) -> Value:
+    return g.store(f"{'outside.' if g.tracks_origin else ''}reopened({value[0]})"), DYN
 
 
 def _opened(g: Generator, root: Node, value: Value) -> str:
@@ -328,7 +332,7 @@ def _conditional(g: Generator, node: Call, opened: str) -> Value:
         else:
             value = g.value(branch)
             if g.old_cel_go and _may_be_optional(branch, value):
-                value = g.store(f"reopened({value[0]})"), DYN
+                value = _reopened(g, value)
         known.append(value[1])
         g.emit(f"{result} = {value[0]}")
         if opened:

@@ -8,9 +8,10 @@ from . import codegen_equality as equality
 from . import codegen_logic as logic
 from .ast import Call, Node
 from .codegen_attributes import attribute, conditional, is_from_outside, optional_raw
+from .dispatch import describing
 from .folding import fold
 from .library import costs
-from .overloads import CostFunction, Overload
+from .overloads import CostFunction, Implementation, Overload
 from .types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, list_of, parse_type
 from .values import UInt
 
@@ -48,15 +49,11 @@ def call(g: Generator, node: Call) -> Value:
         return logic.not_strictly_false(g, node)
     if function in ("or", "orValue") and node.target is not None and len(node.args) == 1:
         return _optional_or(g, node)
-    if (
-        function == "optional.ofNonZeroValue"
-        and g.unescape
-        and len(node.args) == 1
-        and is_from_outside(g, node.args[0])
-    ):
+    if function == "optional.ofNonZeroValue" and g.unescape and len(node.args) == 1:
         g.charge(1)
+        outside = is_from_outside(g, node.args[0])
         atom, _ = g.value(node.args[0])
-        return g.store(f"non_zero({atom})"), DYN
+        return g.store(f"non_zero({atom})" if outside else f"outside.non_zero({atom})"), DYN
     overloads = _overloads(g, node)
     if not overloads:
         # only without a type check: such a call fails when it is reached
@@ -111,8 +108,8 @@ def _operands(g: Generator, parts: list[Node], cost: CostFunction | None) -> lis
 
 
 def _overloads(g: Generator, node: Call) -> tuple[Overload, ...]:
-    if node.overloads:
-        return node.overloads
+    if node.overloads and not (node.function in ("size", "-_") and g.cel_go):
+        return node.overloads  # of these, cel-go has one function for all types
     count = len(node.args) + (node.target is not None)
     return tuple(
         row
@@ -135,13 +132,13 @@ def _general(
         _certainly(known, parse_type(text)) for (_, known), text in zip(values, row.params, strict=True)
     )
     g.prepare(node)
-    if not sure and not g.absorbing and len(overloads) == 1 and _inline_guards(g, row, values):
+    if not sure and not g.absorbing and len(overloads) == 1 and _inline_guards(g, node, row, values):
         values = [(atom, _KINDS.get(text, known)) for (atom, known), text in zip(values, row.params, strict=True)]
         sure = True
     if sure and row.implementation is not None:
         target = g.hand_over(row.implementation)
     else:
-        target = g.hand_over(g.bound(node.function, overloads))
+        target = g.hand_over(_bound(g, node, overloads))
     paid = "1" if early and g.absorbing else ""
     arguments = f"({atoms},)" if values else "()"
     g.may_fail()
@@ -157,21 +154,34 @@ def _general(
         failing = g.store(f"cost_before({g.hand_over(cost)}, {arguments})")
         g.charge_run_time(_minus(failing, paid))
         paid = failing
-    result = g.store(f"{target}({atoms})")
+    if g.tracks_origin and node.function == "_+_":
+        result = g.store(f"outside.sum({target}, {atoms})")
+    elif g.tracks_origin and node.function == "flatten":
+        result = g.store(f"{target}(outside.flattened({values[0][0]}), {', '.join(atom for atom, _ in values[1:])})")
+    else:
+        result = g.store(f"{target}({atoms})")
     if cost is not None and cost in _FROM_RESULT:
         text = f"{g.hand_over(cost)}({arguments}, {result})"
         if cost is costs.result_scan_twice and sure and parse_type(row.result) is STRING:
             text = f"(len({result}) * 2 + 9) // 10"
         g.charge_run_time(_minus(text, paid))
     known = parse_type(row.result) if len(overloads) == 1 else DYN
+    if known.kind == "list" and row.unguarded and not sure:
+        known = list_of(DYN)  # of whatever the argument was made of
     return result, DYN if known.has_parameters or known.kind in ("any", "dyn") else _simple(known)
+
+
+def _bound(g: Generator, node: Call, overloads: tuple[Overload, ...]) -> Implementation:
+    bound = g.bound(node.function, overloads)
+    short = node.function not in ("find", "findAll") or g.has_constant_pattern(node)
+    return bound if short else describing(node.function, bound)
 
 
 def _minus(text: str, paid: str) -> str:
     return f"{text} - {paid}" if paid else text
 
 
-def _inline_guards(g: Generator, row: Overload, values: list[Value]) -> bool:
+def _inline_guards(g: Generator, node: Call, row: Overload, values: list[Value]) -> bool:
     """Test the doubtful arguments here, where that is a matter of Python types; the slow way says what is wrong."""
     doubtful = []
     for (atom, known), text in zip(values, row.params, strict=True):
@@ -181,7 +191,7 @@ def _inline_guards(g: Generator, row: Overload, values: list[Value]) -> bool:
             return False
         doubtful.append(f"type({atom}) is not {_PYTHON[text]}")
     g.may_fail()
-    slow = g.hand_over(g.bound(row.function, (row,)))
+    slow = g.hand_over(_bound(g, node, (row,)))
     # the callee refuses them itself
     g.emit(f"if {' or '.join(doubtful)}: {slow}({', '.join(atom for atom, _ in values)}); raise no_overload()")
     return True

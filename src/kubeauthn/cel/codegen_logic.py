@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from .ast import Call, MapLiteral, Node, walk
 from .folding import NOT_CONSTANT, fold
 from .types import BOOL
 
 if TYPE_CHECKING:
-    from .ast import Call, Node
     from .codegen import Generator, Value
 
 __all__ = ["asserted", "kept", "logical", "not_strictly_false", "operands"]
@@ -137,10 +137,27 @@ def kept(g: Generator, write: Callable[[], Value], error: str) -> Value:
     return value
 
 
+_ENDING = frozenset(("flatten", "distinct", "sort", "@sortByAssociatedKeys", "lists.range"))
+
+
+def _may_end(node: Node) -> bool:
+    """Whether a part of the node can end the whole evaluation: Go panics there, or the cost is soon too high."""
+    return any(
+        (isinstance(part, Call) and part.function in _ENDING)
+        or (isinstance(part, MapLiteral) and not all(_is_good_key(entry.key) for entry in part.entries))
+        for part in walk(node)
+    )
+
+
+def _is_good_key(key: Node) -> bool:
+    return key.type is not None and key.type.kind in ("bool", "int", "string", "uint") and not isinstance(key, Call)
+
+
 def operands(g: Generator, parts: list[Node]) -> list[Value]:
-    """The arguments. Where an error may be forgotten, cel-go's cost counts: it computes the second of two operands
-    even when the first has failed."""
-    if not g.absorbing or len(parts) != 2 or fold(parts[1]) is not NOT_CONSTANT or g.too_deep():
+    """The arguments. cel-go computes the second of two operands even when the first has failed: that shows in the cost
+    where the error may be forgotten, and where the second one ends the whole evaluation."""
+    forgotten = g.absorbing or (g.cel_go and len(parts) == 2 and _may_end(parts[1]))
+    if not forgotten or len(parts) != 2 or fold(parts[1]) is not NOT_CONSTANT or g.too_deep():
         return [g.value(part) for part in parts]
     outer, g.lines = g.lines, []
     failed_before, g.can_fail = g.can_fail, False

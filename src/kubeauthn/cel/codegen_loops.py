@@ -57,18 +57,23 @@ def _bind(g: Generator, node: Comprehension) -> Value:
     parts = list(walk(node.result))
     if not any(isinstance(part, Ident) and part.name == node.accu for part in parts):
         value: Value = "None", DYN
-    elif node.accu == SORT_INPUT and g.cel_go:
+    elif node.accu == SORT_INPUT and g.cel_go and isinstance(node.result, Call) and len(node.result.overloads) == 1:
         value = logic.asserted(g, lambda: [g.value(node.init)], LIST_ASSERTED)[0]
     elif any(_may_not_run(part) for part in parts):
         value = g.temporary(), DYN
         g.emit(f"{value[0]} = MISSING")
-        g.compute_when_used(value[0], lambda: g.value(node.init)[0])
+        g.compute_when_used(value[0], lambda: _bound(g, node.init)[0])
     else:
-        value = g.value(node.init)
+        value = _bound(g, node.init)
     g.scopes.append({node.accu: value})
     result = g.value(node.result)
     g.scopes.pop()
     return result
+
+
+def _bound(g: Generator, node: Node) -> Value:
+    value = g.value(node)
+    return (g.store(f"outside.bound({value[0]})"), DYN) if g.tracks_origin and value[1] is DYN else value
 
 
 def _may_not_run(node: Node) -> bool:
@@ -99,7 +104,9 @@ class _Loop:
         elif known.kind == "list":
             self.iterator = g.store(f"enumerate({atom})")
         else:
-            self.iterator = g.store(f"{'iterate_pairs' if node.iter_var2 else 'iterate'}({atom})")
+            iterate = "iterate_pairs" if node.iter_var2 else "iterate"
+            ranged = f"outside.{iterate}({atom})" if g.tracks_origin else atom
+            self.iterator = g.store(f"{iterate}({ranged})")
 
     def _types(self, known: Type) -> tuple[Type, Type]:
         if known.kind == "list":
@@ -249,13 +256,15 @@ def _insert(g: Generator, node: Comprehension, keep: Node | None, parts: list[No
         g.open(f"if {condition}:")
     g.charge(2)
     atoms = [g.value(part)[0] for part in parts]
+    if g.tracks_origin and len(atoms) == 1:
+        atoms = [g.store(f"outside.plain({atoms[0]})")]
     g.may_fail()
     g.emit(f"{'insert' if len(atoms) == 2 else 'insert_all'}({entries}, {', '.join(atoms)})")
     if keep is not None:
         g.close()
     loop.close()
     g.charge(1)
-    return g.store(f"inserted({entries})"), DYN
+    return g.store(f"protect(inserted({entries}))" if g.unescape else f"inserted({entries})"), DYN
 
 
 def _general(g: Generator, node: Comprehension) -> Value:

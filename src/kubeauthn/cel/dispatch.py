@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from .errors import EvalError
 from .overloads import Implementation, Overload
 from .values import CelMap, no_such_overload, type_name
 
-__all__ = ["Guard", "bind", "guard_for"]
+__all__ = ["Guard", "bind", "describing", "guard_for"]
 
 Guard = Callable[[object], bool]
 
@@ -91,5 +92,19 @@ def bind(function: str, overloads: Iterable[Overload]) -> Implementation:
             ):
                 return implementation(*arguments)  # type: ignore[misc]
         raise no_such_overload(function, *arguments)
+
+    return call
+
+
+def describing(function: str, bound: Implementation) -> Implementation:
+    """The same, for a function that says which types no overload takes only where its pattern is no constant."""
+
+    def call(*arguments: object) -> object:
+        try:
+            return bound(*arguments)
+        except EvalError as error:
+            if error.message != "no such overload":
+                raise
+            raise no_such_overload(function, *arguments) from None
 
     return call

@@ -57,7 +57,9 @@ def _converted(value: Any) -> Any:
         return value.name
     if kind is list or kind is dict:
         return kind(value)  # another object: one of the claims is no longer known for that
-    if not isinstance(value, Opaque) or kind is Failure or value.cel_type == _KEPT:
+    if kind is Failure:
+        return Failure(f"unsupported conversion to ref.Val: (*errors.errorString){value.message}")
+    if not isinstance(value, Opaque) or value.cel_type == _KEPT:
         return value
     go_name = _GO_NAMES.get(value.cel_type)
     return Failure(f"unsupported conversion to ref.Val: ({go_name}){value}" if go_name else "no such overload")

@@ -10,8 +10,9 @@ from .errors import BadArgumentError, BadKeyError, EvalError, LimitError
 from .escaping import unescape_or_none
 from .library.indexing import display_key, index, position_of
 from .limits import CLOCK_STRIDE
-from .map_building import check_hashable, insert, insert_all, inserted, new_map, new_map_escaped, new_map_strict
+from .map_building import check_hashable, insert, insert_all, inserted, new_map, new_map_escaped, new_map_strict, protect
 from .old_optionals import reopened, settled
+from .outside import Outside
 from .overloads import CostFunction
 from .values import (
     MISSING,
@@ -53,6 +54,10 @@ class LazyObject(Opaque):
 
     def cel_size(self) -> int:
         return len(self.fields)
+
+    def cel_parts(self) -> list[object]:
+        values = [_value_under(self.fields, name) for name in self.fields]
+        return [*values, *(_value_under(self.fields, value) for value in values)]
 
     def __str__(self) -> str:
         return "no such overload"  # what Kubernetes' class says instead of its value
@@ -215,7 +220,7 @@ def iterate(value: Any) -> Iterator[object]:
     if kind is list or kind is tuple or kind is dict or kind is CelMap:
         return iter(value)
     if isinstance(value, LazyObject):
-        return iter(value.fields.values())
+        return _lazy_values(value.fields)
     raise EvalError(f"got '{go_type(value)}', expected iterable type")
 
 
@@ -228,8 +233,7 @@ def iterate_pairs(value: Any) -> Iterator[tuple[object, object]]:
         return iter(value.items())
     if isinstance(value, LazyObject):
         # its iterator yields values, which then serve as keys
-        fields = value.fields
-        return iter([(element, _value_under(fields, element)) for element in fields.values()])
+        return iter([(element, _value_under(value.fields, element)) for element in _lazy_values(value.fields)])
     raise EvalError(f"unsupported comprehension range type: {go_type(value)}")
 
 
@@ -238,6 +242,21 @@ class _Failed(Opaque):
 
     __slots__ = ()
     cel_type = "error"
+
+
+def _lazy_values(fields: dict[str, object]) -> Iterator[object]:
+    """Each field under its name, which is taken for an escaped one there as everywhere."""
+    if not any("__" in name for name in fields):
+        return iter(fields.values())
+    return iter([_field_value(fields, name) for name in fields])
+
+
+def _field_value(fields: dict[str, object], name: str) -> object:
+    unescaped = unescape_or_none(name)
+    value = MISSING if unescaped is None else fields.get(unescaped, MISSING)
+    if value is MISSING:
+        raise no_key(name)
+    return value
 
 
 def _value_under(fields: dict[str, object], key: object) -> object:
@@ -364,7 +383,7 @@ def namespace() -> dict[str, object]:
         assert_argument, check_hashable, comparison_cost, cost_before, detached, differ, equality_cost, equals, find,
         find_strict, find_unescaped, insert, insert_all, inserted, int_overflow, is_present, iterate, iterate_pairs,
         missing_variable, new_map, new_map_escaped, new_map_strict, no_key, no_overload, no_room, non_zero, optional,
-        optional_element, optional_entry, qualify, qualify_unescaped, raw_optional, raw_or_self, read_field, reopened,
+        optional_element, optional_entry, protect, qualify, qualify_unescaped, raw_optional, raw_or_self, read_field, reopened,
         settled, wrong_argument, wrong_variable,
     )  # fmt: skip
     return {
@@ -374,5 +393,6 @@ def namespace() -> dict[str, object]:
         "MISSING": MISSING,
         "NONE": NONE,
         "Optional": Optional,
+        "Outside": Outside,
         **{function.__name__: function for function in functions},
     }

@@ -149,6 +149,10 @@ class Opaque:
         """The size that the cost of a call is reckoned with."""
         return 1
 
+    def cel_parts(self) -> Iterable[object] | None:
+        """What the cost of going through it is reckoned with, for those that can be looked into."""
+        return None
+
 
 class CelMap:
     """A map whose keys are not all strings. Keys keep their type; 1, 1u and 1.0 find the same entry."""

@@ -1,9 +1,9 @@
 """Python source being written: lines, temporaries, and the cost that has been incurred but not yet noted.
 
 Names in the source: `c` cost so far, `lim` the cost at which to look at clock and limit, `dl` the deadline; `room` and
-`rounds` bound what costs little and takes much; `t1`, `t2` … temporaries; `k1`, `k2` … objects handed over; `f1` …
-parts moved out because Python allows only so many nested blocks. Nothing of the CEL text but `repr`s of its constants
-gets into the source.
+`rounds` bound what costs little and takes much; `outside` knows what came from the caller; `t1`, `t2` … temporaries;
+`k1`, `k2` … objects handed over; `f1` … parts moved out because Python allows only so many nested blocks. Nothing of
+the CEL text but `repr`s of its constants gets into the source.
 """
 
 from __future__ import annotations

@@ -103,7 +103,8 @@ def _leaves(value: Any) -> int:
         return sum(_leaves(element) for element in value)
     if kind is dict or kind is CelMap:
         return sum(_leaves(key) + _leaves(element) for key, element in value.items())
-    return 1
+    parts = value.cel_parts() if isinstance(value, Opaque) else None
+    return 1 if parts is None else sum(map(_leaves, parts))
 
 
 def allocated_list(arguments: _Arguments, result: object) -> int:

@@ -74,7 +74,7 @@ def _sort_by_keys(elements: Any, keys: Any) -> list[object]:
             f"but got {len(elements)} and {len(keys)} elements respectively"
         )
     if not keys:
-        return list(elements)
+        return elements  # itself: see `outside`
     kind = type(keys[0])
     if kind not in _COMPARABLE:
         raise EvalError("list elements must be comparable")
@@ -117,6 +117,8 @@ def _reverse(elements: list[object]) -> list[object]:
 
 
 def _distinct(elements: list[Any]) -> list[object]:
+    if not elements:
+        return elements  # itself: see `outside`
     kinds = {type(element) for element in elements}
     if len(kinds) == 1 and (kinds <= _PLAIN or (kinds == {float} and all(element == element for element in elements))):
         # Of one type, Python's equality is CEL's, and its hash saves comparing each with each.
@@ -136,8 +138,11 @@ def _flatten_cost(arguments: tuple[Any, ...], result: object) -> int:
 
 
 def _old_flatten_cost(arguments: tuple[Any, ...], result: object) -> int:
-    """As cel-go 0.26 reckons it, where a negative depth goes round the end of 64 bits."""
-    return (int(size_of(arguments[0]) * float(arguments[1])) + 1 + costs.LIST_BASE) % (1 << 64)
+    """As cel-go 0.26 reckons it, where a negative depth goes round the end of 64 bits, and what does not fit into them
+    is half of their range."""
+    product = size_of(arguments[0]) * float(arguments[1])
+    fits = -(2.0**63) <= product < 2.0**64
+    return ((int(product) if fits else 1 << 63) + 1 + costs.LIST_BASE) % (1 << 64)
 
 
 costs.ASSERTED[_flatten_cost] = (1, costs.INT_ASSERTED)
