@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kubeauthn.cli import failure
 from kubeauthn.cli.config_file import checked_version, read, shown_name, with_patterns
+from kubeauthn.cli.look import add_color_option
 from kubeauthn.errors import AuthenticationConfigError, EnvironmentFailure, UsageError
 
 TYPE_CHECKING = False
@@ -35,6 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", choices=("text", "json", "sarif", "github"), default="text", help="how to print it (text)"
     )
+    add_color_option(parser)
 
 
 def run(arguments: Namespace, world: World) -> int:
@@ -51,9 +53,9 @@ def run(arguments: Namespace, world: World) -> int:
         if arguments.online and decoded is not None and not report.has_faults:
             from kubeauthn.cli.check_online import ask_issuers
 
-            ask_issuers(report, decoded)
+            ask_issuers(report, decoded, world)
         reports.append(report)
-    write(reports, arguments.output, world)
+    write(reports, arguments.output, world, world.look(arguments.color))
     codes = [report.exit_code(strict=arguments.strict) for report in reports]
     return failure.ENVIRONMENT if failure.ENVIRONMENT in codes else max(codes)
 

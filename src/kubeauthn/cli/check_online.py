@@ -7,7 +7,8 @@ import asyncio
 from kubeauthn._core.authentication.provider_document import discovery_address
 from kubeauthn._core.jose.keys import KeySet
 from kubeauthn.cli.check_report import ERROR, WARNING, FileReport
-from kubeauthn.cli.text import plural
+from kubeauthn.cli.progress import waiting_for
+from kubeauthn.cli.text import escaped, plural
 from kubeauthn.errors import EnvironmentFailure, KeySetError
 from kubeauthn.server.discovery import Discovery, issuer_documents
 
@@ -18,24 +19,36 @@ if TYPE_CHECKING:
     from kubeauthn._core.authentication.decode import Decoded
     from kubeauthn._core.authentication.model import Issuer
     from kubeauthn._io.async_http import Document
+    from kubeauthn.cli.progress import Waiting
+    from kubeauthn.cli.world import World
     from kubeauthn.server.discovery import Documents
 
 AT_ONCE = 8
 _CERTIFICATE = ("certificate verify failed", "CERTIFICATE_VERIFY_FAILED")
 
 
-def ask_issuers(report: FileReport, decoded: Decoded) -> None:
+def ask_issuers(report: FileReport, decoded: Decoded, world: World) -> None:
     """Asks all of them, a few at a time, and adds what came to the report, in the order of the file."""
-    asyncio.run(_ask_all(report, decoded))
-
-
-async def _ask_all(report: FileReport, decoded: Decoded) -> None:
-    limit = asyncio.Semaphore(AT_ONCE)
     issuers = [entry.issuer for entry in decoded.configuration.jwt]
+    with waiting_for(world, _missing([issuer.url for issuer in issuers])) as waiting:
+        asyncio.run(_ask_all(report, decoded, issuers, waiting))
+
+
+def _missing(urls: list[str]) -> str:
+    return escaped(urls[0]) if len(urls) == 1 else f"{plural(len(urls), 'issuer')}, {escaped(urls[0])} first"
+
+
+async def _ask_all(report: FileReport, decoded: Decoded, issuers: list[Issuer], waiting: Waiting) -> None:
+    limit = asyncio.Semaphore(AT_ONCE)
+    missing = [issuer.url for issuer in issuers]
 
     async def ask(issuer: Issuer) -> _Answer:
         async with limit:
-            return await _Answer.of(issuer)
+            answer = await _Answer.of(issuer)
+        missing.remove(issuer.url)
+        if missing:
+            waiting.so_far(_missing(missing))
+        return answer
 
     for index, answer in enumerate(await asyncio.gather(*map(ask, issuers))):
         answer.add_to(report, decoded, index)

@@ -14,18 +14,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from kubeauthn.cli.look import Look
     from kubeauthn.cli.world import World
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_COLOURS = {ERROR: "\x1b[31m", WARNING: "\x1b[33m", NOTE: "\x1b[36m"}
-_NO_COLOUR = "\x1b[0m"
+_KINDS = {ERROR: "bad", WARNING: "doubt", NOTE: "note"}
+_INDENT = 4
+_SOURCE_LINE = " |"
+"""A compiler shows where in the expression: such a line stays whole, or its mark would point elsewhere."""
 _GITHUB_LEVELS = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
 
 
-def write(reports: list[FileReport], form: str, world: World) -> None:
+def write(reports: list[FileReport], form: str, world: World, look: Look) -> None:
     if form == "text":
         for report in reports:
-            _write_text(report, world)
+            _write_text(report, world, look)
     elif form == "github":
         for report in reports:
             for found in report.all:
@@ -39,21 +42,25 @@ def write(reports: list[FileReport], form: str, world: World) -> None:
 # -- text -----------------------------------------------------------------------------------------
 
 
-def _write_text(report: FileReport, world: World) -> None:
+def _write_text(report: FileReport, world: World, look: Look) -> None:
     name = escaped(report.name)
     for found in report.all:
         place = f"{name}:{found.line}:{found.column}" if found.line else name
-        level = f"{_COLOURS[found.level]}{found.level}{_NO_COLOUR}" if world.colour else found.level
-        first, *rest = escaped_lines(found.text)
         rule = "" if found.rule in KINDS else f" [{found.rule}]"
-        world.say(f"{place}: {level}: {first}{'' if rest else rule}")
-        for line in rest:
-            world.say(f"    {line}".rstrip())
-        for number, line in enumerate(escaped_lines(found.hint) if found.hint else ()):
-            world.say(f"    {'hint: ' if number == 0 else '      '}{line}")
+        first, *rest = escaped_lines(found.text)
+        begin = len(f"{place}: {found.level}: ")
+        first, *folded = look.folded(first + ("" if rest else rule), _INDENT, first=begin)
+        world.say(f"{look.paint('strong', place)}: {look.paint(_KINDS[found.level], found.level)}: {first}")
+        for line in (*folded, *rest):
+            for part in [line] if line.startswith(_SOURCE_LINE) else look.folded(line, _INDENT):
+                world.say(f"{'':{_INDENT}}{part}".rstrip())
+        hints = escaped_lines(found.hint) if found.hint else []
+        for number, line in enumerate(part for hint in hints for part in look.folded(hint, _INDENT + 6)):
+            world.say(f"{'':{_INDENT}}{look.paint('note', 'hint:') + ' ' if number == 0 else '      '}{line}")
     for answer in report.answers:
         world.say(f"{name}: {escaped(answer)}")
-    world.say(f"{name}: {_summary(report)}")
+    kind = "bad" if report.has_faults else "doubt" if report.count(WARNING) else "good"
+    world.say(f"{look.paint('strong', name)}: {look.paint(kind, _summary(report))}")
 
 
 def _summary(report: FileReport) -> str:

@@ -27,13 +27,13 @@ def run(arguments: Namespace, world: World) -> int:
     from kubeauthn.cli.demo_ending import Ending
     from kubeauthn.cli.demo_scene import Scene
     from kubeauthn.cli.demo_story import Story
-    from kubeauthn.cli.demo_words import Words
+    from kubeauthn.cli.demo_words import INDENT, Words
     from kubeauthn.cli.log import show_warnings
 
     show_warnings(world)
     words = Words(world, kept=arguments.keep)
     with Ending() as ending, Scene(world.environ, ending.shield) as scene, ending.deaf_afterwards():
-        Story(scene, words, colour=world.colour).tell()
+        Story(scene, words, world.look().narrower(INDENT)).tell()
         words.text()
         words.text("Every step held." if not words.left_out else "Every step that was not left out held.")
         if arguments.keep:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import httpx2
 
     from kubeauthn.cli.demo_words import Words
+    from kubeauthn.cli.look import Look
     from kubeauthn.testing import RecordedRequest
 
 LIST = "/api/v1/namespaces"
@@ -28,10 +29,10 @@ PROXY_SECONDS = 10.0
 class Story:
     """A scene is set, and played on. What an extra is missing for is left out, and said."""
 
-    def __init__(self, scene: Scene, words: Words, *, colour: bool) -> None:
+    def __init__(self, scene: Scene, words: Words, look: Look) -> None:
         self._scene = scene
         self._words = words
-        self._colour = colour
+        self._look = look
 
     def tell(self) -> None:
         self._identity_provider()
@@ -134,7 +135,7 @@ class Story:
             words.held(api.get(LIST).status_code == 401, "his request is answered 401, as ever without a reason")
         now = time.time()
         trace = scene.explain(token, now)
-        for line in text_lines(Explained(trace, token, now, NEWEST), colour=self._colour):
+        for line in text_lines(Explained(trace, token, now, NEWEST), self._look):
             words.detail(line)
         words.held(trace.verdict == "refused" and "dev" in trace.reason, "the reason is the rule about the team")
         judged = ("explain", scene.earlier_configuration, "--token-file", scene.bob_token, "--online")

@@ -6,18 +6,19 @@ import os
 import shlex
 import shutil
 import sys
-from contextlib import contextmanager
 
+from kubeauthn.cli.progress import waiting_for
 from kubeauthn.errors import EnvironmentFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from kubeauthn.cli.world import World
 
 _BOLD, _GREEN, _YELLOW, _CYAN, _PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[36m", "\x1b[0m"
-_ERASE = "\r\x1b[K"
+INDENT = 5
+"""Of a detail below its step."""
 
 
 class Words:
@@ -35,7 +36,7 @@ class Words:
         self._say(self._coloured(_BOLD, f"{self.number}. {title}"))
 
     def detail(self, text: str) -> None:
-        self._say(f"     {text}".rstrip())
+        self._say(f"{'':{INDENT}}{text}".rstrip())
 
     def held(self, condition: bool, claim: str) -> None:
         """Raises EnvironmentFailure if it did not."""
@@ -57,19 +58,9 @@ class Words:
     def text(self, line: str = "") -> None:
         self._say(line)
 
-    @contextmanager
-    def waiting_for(self, what: str) -> Iterator[None]:
-        """Said while it lasts, and only where the line can be taken back."""
-        if not self._world.colour:
-            yield
-            return
-        self._world.stdout.write(f"  … waiting for {what}")
-        self._world.stdout.flush()
-        try:
-            yield
-        finally:
-            self._world.stdout.write(_ERASE)
-            self._world.stdout.flush()
+    def waiting_for(self, what: str) -> AbstractContextManager[object]:
+        """Said while it lasts."""
+        return waiting_for(self._world, what)
 
     def _say(self, line: str) -> None:
         self._world.say(line)

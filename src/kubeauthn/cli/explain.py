@@ -9,6 +9,7 @@ import json
 
 from kubeauthn.cli import failure
 from kubeauthn.cli.config_file import checked_version, read, read_configuration, shown_name, with_patterns
+from kubeauthn.cli.look import add_color_option
 from kubeauthn.errors import UsageError
 
 TYPE_CHECKING = False
@@ -39,6 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--show-claims", action="store_true", help="print the claims too")
     parser.add_argument("--kubernetes", metavar="VERSION", help="expressions as this release has them (newest)")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it (text)")
+    add_color_option(parser)
 
 
 def run(arguments: Namespace, world: World) -> int:
@@ -56,7 +58,7 @@ def run(arguments: Namespace, world: World) -> int:
     if arguments.output == "json":
         world.say(json.dumps(as_json(explained), indent=2, default=str))
     else:
-        for line in text_lines(explained, colour=world.colour):
+        for line in text_lines(explained, world.look(arguments.color)):
             world.say(line)
         if explained.refused_by_rule and not arguments.show_claims:
             world.say("--show-claims shows the values that each rule saw")
@@ -114,7 +116,7 @@ def _of_token(
     if arguments.online:
         from kubeauthn.cli.explain_online import explain_online
 
-        trace, fetched = explain_online(config, token, now, version, show_claims=arguments.show_claims)
+        trace, fetched = explain_online(config, token, now, version, world, show_claims=arguments.show_claims)
         return Explained(trace, token, now, version, fetched=fetched)
     from kubeauthn.cli.explain_offline import explain_offline
     from kubeauthn.cli.issuer_keys import FILE_BYTES, keys_by_issuer

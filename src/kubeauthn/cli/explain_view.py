@@ -8,20 +8,24 @@ from typing import Any
 from kubeauthn._core.authentication.claims import with_sources
 from kubeauthn._core.authentication.token import read_token
 from kubeauthn.cli.cel_value import shown
+from kubeauthn.cli.look import Look
 from kubeauthn.cli.text import duration, escaped, escaped_lines, time_left
 from kubeauthn.errors import NotMine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kubeauthn._core.authentication.trace import Step, Trace
 
 WORDS = {"passed": "ok", "failed": "refused", "skipped": "skipped"}
-_COLOURS = {"ok": "\x1b[32m", "refused": "\x1b[31m", "skipped": "\x1b[33m"}
-_NO_COLOUR = "\x1b[0m"
+_KINDS = {"ok": "good", "refused": "bad", "skipped": "doubt"}
+_VERDICTS = {"authenticated": "good", "refused": "bad", "not mine": "doubt"}
+_ANY = "google.protobuf.Any"
 _MAPPING_STEP = 9
 _LONGEST_VALUE = 2000
+_WIDEST_NAME = 24
+"""Of a claim in its column; some are URLs."""
 _TIMES_STEP = 6
 _SIGNATURE_STEP = 3
 _RULE_STEPS = (8, 10)
@@ -86,69 +90,101 @@ def as_json(explained: Explained) -> dict[str, Any]:
 # -- for people -----------------------------------------------------------------------------------
 
 
-def text_lines(explained: Explained, *, colour: bool = False) -> Iterator[str]:
+def text_lines(explained: Explained, look: Look | None = None) -> Iterator[str]:
+    look = look or Look()
     trace = explained.trace
     if explained.from_claims:
-        yield "the claims are taken as verified: nobody has looked at a signature"
+        yield from look.folded("the claims are taken as verified: nobody has looked at a signature", 0)
         if explained.assumed:
-            yield f"not given, and taken to be as they must be: {', '.join(explained.assumed)}"
-    steps = list(explained.steps())
-    width = max((len(step.name) for step in steps), default=0)
-    for step in steps:
+            yield from look.folded(f"not given, and taken to be as they must be: {', '.join(explained.assumed)}", 0)
+    steps = [(_named(step), step) for step in explained.steps()]
+    width = max((len(name) for (name, _), _ in steps), default=0)
+    indent = width + 15
+    for (name, key), step in steps:
         word = WORDS[step.outcome]
-        mark = f"{_COLOURS[word]}{word.ljust(7)}{_NO_COLOUR}" if colour else word.ljust(7)
-        first, *rest = _told(step, explained)
-        yield f"{step.number:>2}  {mark}  {escaped(step.name).ljust(width)}  {first}".rstrip()
-        for line in rest:
-            yield f"{'':{width + 15}}{line}".rstrip()
+        mark = look.paint(_KINDS[word], word.ljust(7))
+        lines = [
+            look.paint(kind, line) for kind, text in _told(step, key, explained) for line in look.folded(text, indent)
+        ]
+        yield f"{step.number:>2}  {mark}  {name.ljust(width)}  {lines[0]}".rstrip()
+        for line in lines[1:]:
+            yield f"{'':{indent}}{line}".rstrip()
     if trace.issuer and not explained.signed and not explained.from_claims:
-        yield "what comes after step 6 is about claims that are not verified: anybody may have written them"
+        warning = "what comes after step 6 is about claims that are not verified: anybody may have written them"
+        yield from (look.paint("doubt", line) for line in look.folded(warning, 0))
     yield ""
-    yield from _verdict(trace)
+    yield from _verdict(trace, look)
     if trace.claims is not None:
         yield ""
         known = explained.from_claims or explained.signed
         yield "claims" if known else "claims, not verified: anybody may have written them"
-        for name, value in trace.claims.items():
-            yield f"  {escaped(name)}  {escaped(_plain(value), _LONGEST_VALUE)}"
+        yield from _claims(trace.claims, look)
 
 
-def _verdict(trace: Trace) -> Iterator[str]:
+def _claims(claims: Mapping[str, Any], look: Look) -> Iterator[str]:
+    rows = [(escaped(name), escaped(_plain(value), _LONGEST_VALUE)) for name, value in claims.items()]
+    width = min(max((len(name) for name, _ in rows), default=0), _WIDEST_NAME)
+    for name, text in rows:
+        first, *rest = look.folded(text, width + 4, first=max(len(name), width) + 4)
+        yield f"  {name.ljust(width)}  {first}"
+        yield from (f"{'':{width + 4}}{line}" for line in rest)
+
+
+def _named(step: Step) -> tuple[str, str]:
+    """The name, short enough for a column, and the key of an extra value, which may be as long as it likes."""
+    name, _, key = escaped(step.name).partition(" ") if step.name.startswith("extra ") else (escaped(step.name), "", "")
+    return name, key
+
+
+def _verdict(trace: Trace, look: Look) -> Iterator[str]:
+    word = look.paint(_VERDICTS[trace.verdict], trace.verdict)
     if trace.user is None:
         first, *rest = escaped_lines(trace.reason)
-        yield f"{trace.verdict}: {first}"
-        yield from (f"  {line}" for line in rest)
+        begin, *more = look.folded(first, 2, first=len(trace.verdict) + 2)
+        yield f"{word}: {begin}"
+        yield from (f"  {line}" for text in (more, *(look.folded(line, 2) for line in rest)) for line in text)
         return
-    yield trace.verdict
-    yield f"  username  {escaped(trace.user.username)}"
+    yield word
+    rows = [("username", escaped(trace.user.username))]
     if trace.user.uid:
-        yield f"  uid       {escaped(trace.user.uid)}"
-    yield f"  groups    {escaped(_plain(list(trace.user.groups)), _LONGEST_VALUE)}"
+        rows.append(("uid", escaped(trace.user.uid)))
+    rows.append(("groups", escaped(_plain(list(trace.user.groups)), _LONGEST_VALUE)))
     for key, values in trace.user.extra.items():
-        yield f"  extra     {escaped(key)}: {escaped(_plain(list(values)), _LONGEST_VALUE)}"
+        rows.append(("extra", f"{escaped(key)}: {escaped(_plain(list(values)), _LONGEST_VALUE)}"))
+    for name, text in rows:
+        first, *rest = look.folded(text, 12)
+        yield f"  {name.ljust(8)}  {look.paint('strong', first) if name == 'username' else first}"
+        yield from (f"{'':12}{line}" for line in rest)
 
 
-def _told(step: Step, explained: Explained) -> list[str]:
-    """What is said of a step, line by line."""
+def _told(step: Step, key: str, explained: Explained) -> Iterator[tuple[str, str]]:
+    """What is said of a step, line by line, and how each line is painted."""
     mapped = step.number == _MAPPING_STEP and step.outcome == "passed"
-    lines = _mapping(step) if mapped else escaped_lines(step.detail)
-    where = " ".join(part for part in (step.rule, step.expression) if part)
+    found = _mapping(step) if mapped else escaped_lines(step.detail)
+    found[0] = f"{key}: {found[0]}" if key else found[0]
+    yield from (("bad" if step.outcome == "failed" else "", line) for line in found)
+    # A refusal quotes the expression in Kubernetes' own text already.
+    quoted = step.outcome == "failed" and f"'{step.expression}'" in step.detail
+    where = " ".join(part for part in (step.rule, "" if quoted else step.expression) if part)
     if where:
-        lines += escaped_lines(where)
+        yield from (("aside", line) for line in escaped_lines(where))
     if step.number == _TIMES_STEP:
-        lines += list(_times(explained))
+        yield from (("aside", line) for line in _times(explained))
     elif step.number != _MAPPING_STEP:
-        lines += [f"{escaped(name)}: {escaped(_plain(value))}" for name, value in step.inputs.items()]
-    lines += [f"{escaped(name)}: {escaped(_plain(value), _LONGEST_VALUE)}" for name, value in (step.saw or {}).items()]
+        for name, value in step.inputs.items():
+            yield "aside", f"{escaped(name)}: {escaped(_plain(value))}"
+    for name, value in (step.saw or {}).items():
+        yield "", f"{escaped(name)}: {escaped(_plain(value), _LONGEST_VALUE)}"
     if step.hint:
         first, *rest = escaped_lines(step.hint)
-        lines += [f"hint: {first}", *(f"      {line}" for line in rest)]
-    return lines
+        yield "note", f"hint: {first}"
+        yield from (("note", f"      {line}") for line in rest)
 
 
 def _mapping(step: Step) -> list[str]:
     if step.cel is not None:
-        return [f"{escaped(shown(step.cel.value), _LONGEST_VALUE)}  ({step.cel.type})"]
+        kind = "any" if step.cel.type == _ANY else step.cel.type
+        return [f"{escaped(shown(step.cel.value), _LONGEST_VALUE)}  ({kind}, cost {step.cel.cost})"]
     if step.expression:  # the value of an extra key that was not mapped
         return escaped_lines(step.detail)
     claim = step.inputs.get("claim")

@@ -76,6 +76,7 @@ def run(arguments: Namespace, world: World) -> int:
 def _issued(arguments: Namespace, world: World, request: str) -> bytes:
     from kubeauthn.cli.csr_api import submitted, waited_for
     from kubeauthn.cli.log import show_warnings
+    from kubeauthn.cli.progress import waiting_for
     from kubeauthn.cli.request import connection
     from kubeauthn.client.access import open_access
 
@@ -84,4 +85,10 @@ def _issued(arguments: Namespace, world: World, request: str) -> bytes:
     with connection(open_access(**options)) as api:
         name = submitted(api, request, arguments.signer_name, arguments.expires)
         world.complain("waiting", f"for the approval of {name}: kubectl certificate approve {name}")
-        return waited_for(api, name, arguments.wait, lambda text: world.complain("waiting", text))
+        with waiting_for(world, f"somebody who approves {name}") as waiting:
+
+            def progress(text: str) -> None:
+                if not waiting.live:
+                    world.complain("waiting", text)
+
+            return waited_for(api, name, arguments.wait, progress)

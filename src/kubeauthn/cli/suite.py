@@ -9,6 +9,7 @@ import os
 
 from kubeauthn.cli import failure
 from kubeauthn.cli.config_file import checked_version, read, read_configuration, shown_name, with_patterns
+from kubeauthn.cli.look import add_color_option
 from kubeauthn.errors import EnvironmentFailure, UsageError
 
 TYPE_CHECKING = False
@@ -31,6 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--junit", metavar="FILE", help="also write a JUnit report to this file")
     parser.add_argument("--kubernetes", metavar="VERSION", help="expressions as this release has them (newest)")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it (text)")
+    add_color_option(parser)
 
 
 def run(arguments: Namespace, world: World) -> int:
@@ -47,7 +49,7 @@ def run(arguments: Namespace, world: World) -> int:
     if arguments.output == "json":
         write_json(reports, world)
     else:
-        write_text(reports, world, all_cases=not arguments.name)
+        write_text(reports, world, world.look(arguments.color), all_cases=not arguments.name)
     if arguments.junit:
         write_junit(reports, arguments.junit)
     return failure.NO if any(report.failed for report in reports) else failure.YES

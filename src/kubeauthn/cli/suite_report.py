@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
     from kubeauthn._core.authentication.model import AuthenticationConfiguration
     from kubeauthn._core.authentication.suite import Case
+    from kubeauthn.cli.look import Look
     from kubeauthn.cli.world import World
-
-_GREEN, _RED, _NO_COLOUR = "\x1b[32m", "\x1b[31m", "\x1b[0m"
 
 
 @dataclass(frozen=True)
@@ -66,21 +65,21 @@ class SuiteReport:
 # -- text -----------------------------------------------------------------------------------------
 
 
-def write_text(reports: list[SuiteReport], world: World, *, all_cases: bool) -> None:
+def write_text(reports: list[SuiteReport], world: World, look: Look, *, all_cases: bool) -> None:
     for report in reports:
         world.say(f"{escaped(report.name)} ({escaped(report.configuration)})")
         for result in report.results:
-            _write_result(result, world)
+            _write_result(result, world, look)
         if all_cases:
             _write_coverage(report, world)
     failed = sum(report.failed for report in reports)
     passed = sum(len(report.results) for report in reports) - failed
-    world.say(f"{passed} passed, {failed} failed")
+    world.say(look.paint("bad" if failed else "good", f"{passed} passed, {failed} failed"))
 
 
-def _write_result(result: CaseResult, world: World) -> None:
-    word, colour = ("FAILED", _RED) if result.differences else ("ok", _GREEN)
-    mark = f"{colour}{word.ljust(6)}{_NO_COLOUR}" if world.colour else word.ljust(6)
+def _write_result(result: CaseResult, world: World, look: Look) -> None:
+    kind, word = ("bad", "FAILED") if result.differences else ("good", "ok")
+    mark = look.paint(kind, word.ljust(6))
     line = f" (line {result.case.line})" if result.differences else ""
     world.say(f"  {mark}  {escaped(result.case.name)}{line}")
     for wanted, got in result.differences:

@@ -9,12 +9,15 @@ import os
 import sys
 import time
 
+from kubeauthn.cli.look import Look
 from kubeauthn.cli.text import escaped_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Literal, TextIO
+
+    from kubeauthn.cli.progress import Waiting
 
 
 class World:
@@ -36,9 +39,13 @@ class World:
         self.environ = environ
         self.clock = clock
         self.program = program
+        self.waiting: Waiting | None = None
+        """What stands on the last line of the terminal, to be cleared before anything else is written."""
 
     def say(self, line: str = "") -> None:
         """One line of the answer. Text that came from elsewhere must be escaped already."""
+        if self.waiting is not None:
+            self.waiting.clear()
         self.stdout.write(line + "\n")
 
     def write(self, chunk: bytes) -> None:
@@ -52,6 +59,8 @@ class World:
         first, *rest = escaped_lines(text)
         indent = " " * (len(kind) + 2)
         message = "".join([f"{kind}: {first}\n", *(f"{indent}{line}".rstrip() + "\n" for line in rest)])
+        if self.waiting is not None:
+            self.waiting.clear()
         try:
             self.stdout.flush()
             self.stderr.write(message)
@@ -69,8 +78,31 @@ class World:
 
     @property
     def colour(self) -> bool:
-        """Only on a terminal that can, and where nobody asked for none (no-color.org)."""
-        return self.stdout.isatty() and not self.environ.get("NO_COLOR") and self.environ.get("TERM", "dumb") != "dumb"
+        """On a terminal that can, unless NO_COLOR (no-color.org) says no; FORCE_COLOR says yes for a file or a pipe."""
+        if self.environ.get("NO_COLOR"):
+            return False
+        if self.environ.get("FORCE_COLOR", "") not in ("", "0"):
+            return True
+        return self.stdout.isatty() and self.environ.get("TERM", "dumb") != "dumb"
+
+    def look(self, wanted: str = "auto") -> Look:
+        """How the answer looks; `wanted` is what `--color` says, and the command line wins over the environment."""
+        return Look(colour=self.colour if wanted == "auto" else wanted == "always", width=terminal_width(self.stdout))
+
+
+WIDEST = 120
+"""Longer lines are not easier to read."""
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """In columns; None if it is no terminal."""
+    if not stream.isatty():
+        return None
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return min(columns or 80, WIDEST)
 
 
 def real_world() -> World:
