@@ -1,4 +1,4 @@
-"""Completion in a real bash: by its own tables, and by pressing Tab in a terminal."""
+"""Completion in a real bash, zsh and fish: by their own tables, and by pressing Tab in a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ import pytest
 from kubeauthn.cli.completion_shapes import command_shapes
 from kubeauthn.cli.main import COMMANDS, main
 from kubeauthn.cli.world import World
+from tests.pages.blocks import blocks
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
 PROGRAM = f"""\
 #!{sys.executable}
 import sys
@@ -123,22 +125,90 @@ def test_a_kubeconfig_that_cannot_be_read_offers_nothing(folder: Path, own_envir
     assert offers(folder, "whoami", "--context", "") == []
 
 
-def test_tab_in_a_terminal(folder: Path, tmp_path: Path):
-    """An interactive bash, keys as a person would press them; `kubeauthn` is a function that shows its words."""
+def shown(shell: str) -> str:
+    """What the page tells a reader to put into the start-up file of this shell."""
+    (line,) = (block.text for block in blocks(PAGE.read_text()) if f"kubeauthn completion {shell}" in block.text)
+    return line.strip()
+
+
+SHOW_WORDS = (
+    'kubeauthn() { if [ "$1" = completion ]; then command kubeauthn "$@"; else printf \'<%s>\' "$@"; echo; fi; }'
+)
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], f"source SCRIPT; {SHOW_WORDS}"),
+    "zsh": (["zsh", "-f", "-i"], f"autoload -Uz compinit && compinit -u -D; LINE; {SHOW_WORDS}"),
+    "fish": (
+        ["fish", "--no-config", "-i"],
+        "function fish_prompt; echo '$ '; end; LINE; "
+        "function kubeauthn; if test $argv[1] = completion; command kubeauthn $argv; "
+        "else; printf '<%s>' $argv; echo; end; end",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "shell", ["bash", *(pytest.param(name, marks=pytest.mark.needs(name)) for name in ("zsh", "fish"))]
+)
+def test_tab_in_a_terminal(shell: str, folder: Path, tmp_path: Path, own_environment: Path):
+    """An interactive shell, keys as a person would press them; `kubeauthn` is a function that shows its words."""
     (tmp_path / "my configuration.yaml").touch()
+    (own_environment / ".kube").mkdir()
+    (own_environment / ".kube" / "config").write_text(KUBECONFIG.replace("MARK", str(own_environment / "mark")))
+    argv, begin = SHELLS[shell]
+    begin = begin.replace("SCRIPT", f"'{folder}/script'").replace("LINE", shown(shell).partition("  #")[0])
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     process, terminal = pty.fork()
     if process == 0:
         os.chdir(tmp_path)
-        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], {**os.environ, "PS1": "$ ", "TERM": "dumb"})  # noqa: S606
+        os.execvpe(argv[0], argv, {**os.environ, "PATH": path, "PS1": "$ ", "TERM": "dumb"})  # noqa: S606
     try:
-        type_in(terminal, f"source '{folder}/script'; kubeauthn() {{ printf '<%s>' \"$@\"; echo; }}; echo rea''dy\n")
-        assert "ready" in read_until(terminal, "ready\r\n")
-        type_in(terminal, "kubeauthn che\t--str\t-o sa\tmy\t\n")
-        assert "<check><--strict><-o><sarif><my configuration.yaml>" in read_until(terminal, ".yaml>")
+        read_until(terminal, "$ ")
+        type_in(terminal, f"{begin}; echo rea''dy\n")
+        assert "ready\r\n" in read_until(terminal, "ready\r\n")
+        for keys, expected in (
+            ("kubeauthn che\t--str\t-o sa\tmy\t\n", "<check><--strict><-o><sarif><my configuration.yaml>"),
+            ("kubeauthn plugin che\t--api-version v1b\t\n", "<plugin><check><--api-version><v1beta1>"),
+            ("kubeauthn whoami --context te\t\n", "<whoami><--context><test>"),
+        ):
+            type_in(terminal, keys)
+            assert expected in read_until(terminal, expected)
+        assert not (own_environment / "mark").exists()
     finally:
         os.close(terminal)
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
+
+
+@pytest.mark.needs("fish")
+def test_what_fish_offers(folder: Path, own_environment: Path, tmp_path: Path):
+    """fish says itself what it would offer, so the whole table is asked, and nothing may be complained of."""
+    (own_environment / ".kube").mkdir()
+    (own_environment / ".kube" / "config").write_text(KUBECONFIG.replace("MARK", str(own_environment / "mark")))
+    asked = {
+        "sch": ["schema"],
+        "plugin ch": ["check"],
+        "check --str": ["--strict"],
+        "check -o ": ["github", "json", "sarif", "text"],
+        "check --output=s": ["--output=sarif"],
+        "completion ": ["bash", "fish", "zsh"],
+        "whoami --token ": [],
+        "no-such --": [],
+        "whoami --context pro": ["prod", "prod-eu"],
+    }
+    lines = [shown("fish"), *(f"complete -C 'kubeauthn {words}'; echo END" for words in asked)]
+    result = subprocess.run(
+        ["fish", "--no-config", "-c", "\n".join(lines)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert result.stderr == ""
+    answers = [part.split("\n")[:-1] for part in result.stdout.split("END\n")[:-1]]
+    offered = [[line.split("\t")[0] for line in answer] for answer in answers]
+    assert dict(zip(asked, offered, strict=True)) == asked
+    assert not (own_environment / "mark").exists()
 
 
 def type_in(terminal: int, keys: str) -> None:
@@ -155,7 +225,7 @@ def read_until(terminal: int, text: str, seconds: float = 30) -> str:
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_other_shells_have_every_command_and_option(shell: str):
-    """They are not on every machine, so what they would read is looked at: each word, and that each quote is closed."""
+    """What they read is looked at as a whole: each word, and that each quote is closed."""
     script = printed("completion", shell)
     shapes = command_shapes(World(stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr, environ=os.environ))
     for name, shape in shapes.items():

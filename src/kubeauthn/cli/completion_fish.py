@@ -16,7 +16,8 @@ _HEAD = """\
 
 function __kubeauthn_is
     set -l words (commandline -opc)
-    test (count $words) -gt (count $argv); and test "$words[2..(math 1 + (count $argv))]" = "$argv"
+    set -l last (math 1 + (count $argv))
+    test (count $words) -ge $last; and test "$words[2..$last]" = "$argv"
 end
 
 function __kubeauthn_words

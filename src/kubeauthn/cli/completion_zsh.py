@@ -17,8 +17,8 @@ _FRAME = """\
 
 _kubeauthn_names() {
     local -a names
-    names=("${(@f)$(_call_program names kubeauthn completion --names $1 2>/dev/null)}")
-    compadd -- ${names:#}
+    names=("${(@f)$(_call_program names kubeauthn completion --names $argv[-1] 2>/dev/null)}")
+    compadd "${(@)argv[1,-2]}" -- ${names:#}  # _arguments puts options for compadd before the word
 }
 
 _kubeauthn() {
