@@ -142,6 +142,18 @@ def test_a_fault_is_marked_at_its_line_and_leads_there(page: Page):
     assert before.count("\n") + 1 == int(page.locator(".gutter .error").inner_text())
 
 
+def test_a_rule_that_refuses_stands_out_and_leads_to_its_line(page: Page):
+    page.select_option("#example", "dex")
+    claims = page.locator("#given")
+    claims.fill(claims.input_value().replace('"email_verified": true', '"email_verified": false'))
+    row = page.locator(".steps li.no")
+    expect(row).to_have_count(1)
+    row.get_by_role("button", name="jwt[0].claimValidationRules[0], line 9").click()
+    assert focused(page) == "configuration"
+    before = page.locator("#configuration").evaluate("area => area.value.slice(0, area.selectionStart)")
+    assert before.count("\n") + 1 == 9
+
+
 def test_marks_go_along_with_their_lines(page: Page):
     """Held back, so that what is seen is what the page does before the next verdict."""
     configuration = page.locator("#configuration")

@@ -123,6 +123,13 @@ def test_a_rule_that_refuses_is_named():
     ]
 
 
+def test_a_step_knows_the_line_of_its_rule():
+    steps = {step["name"]: step for step in judge(asked({**CLAIMS, "hd": "evil.example"}), NOW)["verdict"]["steps"]}
+    assert (steps["claim rule"]["line"], steps["claim rule"]["column"]) == (8, 5)
+    assert (steps["issuer"]["line"], steps["username"]["line"]) == (5, 11)
+    assert "line" not in steps["registered claims"], "no field says it"
+
+
 def test_another_issuer_is_not_mine():
     assert judge(asked({**CLAIMS, "iss": "https://other.example"}), NOW)["verdict"]["verdict"] == "not mine"
 

@@ -9,7 +9,9 @@ import json
 from typing import Any, NamedTuple
 
 from kubeauthn._core.authentication.claims import read_claims
+from kubeauthn._core.authentication.faults import parse_field
 from kubeauthn._core.authentication.migration import ALL_ALGORITHMS
+from kubeauthn._core.authentication.nodes import place
 from kubeauthn._core.authentication.token import read_token
 from kubeauthn._core.jose.compact import decode_part, split_compact
 from kubeauthn.cli.check import check_content
@@ -74,7 +76,10 @@ def judge(asked: dict[str, str], now: float) -> dict[str, Any]:
         except KubeauthnError as error:
             answer["problem"] = str(error)
             return answer
-    answer["verdict"] = as_json(explained)
+    answer["verdict"] = verdict = as_json(explained)
+    for step in verdict["steps"]:
+        if step["rule"]:
+            step["line"], step["column"] = place(decoded.root, parse_field(step["rule"]))
     answer["notes"] = _notes(given, explained)
     return answer
 

@@ -40,6 +40,15 @@ def format_field(path: Path) -> str:
     return shown
 
 
+def parse_field(text: str) -> Path:
+    """The way back, for fields of ours: their names have neither dots nor brackets."""
+    path: list[str | int] = []
+    for part in text.split("."):
+        name, *indices = part.split("[")
+        path += [name, *(int(index.rstrip("]")) for index in indices)]
+    return tuple(path)
+
+
 def config_error(faults: Sequence[ConfigFault], message: str = "") -> AuthenticationConfigError:
     """One error for all faults. Its message is what Kubernetes would print, one fault a line."""
     if not message and faults[0].kind in (SYNTAX, DECODE):

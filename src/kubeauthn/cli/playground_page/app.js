@@ -64,9 +64,10 @@ function show(answer) {
     marks.set(found.line, { level: before?.level === "error" ? "error" : found.level, told });
   }
   configuration.mark(marks);
-  showFindings(answer.findings, (found) => configuration.goTo(found.line || 1, found.column || 1));
+  const goTo = ({ line, column }) => configuration.goTo(line || 1, column || 1);
+  showFindings(answer.findings, goTo);
   showGiven(answer);
-  showVerdict(answer);
+  showVerdict(answer, goTo);
 }
 
 function fill(state) {

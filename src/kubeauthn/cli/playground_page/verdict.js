@@ -57,7 +57,7 @@ function verdictLine(kind, text) {
   if (line.textContent !== shown) line.textContent = shown;
 }
 
-export function showVerdict(answer) {
+export function showVerdict(answer, goTo) {
   const { verdict } = answer;
   if (!verdict) {
     const faulty = answer.findings.some((found) => found.level === "error");
@@ -73,7 +73,7 @@ export function showVerdict(answer) {
   else verdictLine("refused", `${verdict.verdict}: ${verdict.reason}`);
   byId("notes").replaceChildren(...answer.notes.map((note) => element("p", {}, note)));
   showUser(verdict.user);
-  byId("steps").replaceChildren(...verdict.steps.map(step));
+  byId("steps").replaceChildren(...verdict.steps.map((one) => step(one, goTo)));
 }
 
 function showUser(user) {
@@ -83,7 +83,14 @@ function showUser(user) {
     [element("dt", {}, name), element("dd", {}, code(value))]));
 }
 
-function step(one) {
+// What refused leads to its line: that is where it can be mended.
+function placeOf(one, goTo) {
+  if (!one.rule || (one.number < 8 && one.outcome !== "refused")) return null;
+  if (one.outcome !== "refused" || !one.line) return element("span", { class: "place" }, one.rule);
+  return element("button", { type: "button", class: "place", onclick: () => goTo(one) }, `${one.rule}, line ${one.line}`);
+}
+
+function step(one, goTo) {
   const told = [];
   if (one.expression) told.push(element("p", {}, code(one.expression)));
   if (one.cel) {
@@ -93,11 +100,10 @@ function step(one) {
   if (!result) told.unshift(element("p", {}, one.detail));
   const seen = Object.entries({ ...one.inputs, ...(one.saw ?? {}) });
   if (seen.length) told.push(element("p", { class: "saw" }, ...seen.flatMap(([name, value], index) =>
-    [index ? ", " : "", `${name} `, code(json(value))])));
+    [index ? ", " : "", `${name} `, code(json(value).replace(/(:\d\d)\.\d+( \+0000 UTC")$/, "$1$2"))])));
   if (one.hint) told.push(element("p", { class: "hint" }, one.hint));
-  return element("li", {},
+  return element("li", { class: one.outcome === "refused" ? "no" : null },
     element("span", { class: `outcome ${one.outcome}` }, `${MARKS[one.outcome] ?? ""} ${one.outcome}`),
-    element("span", { class: "name" }, `${one.number}. ${one.name}`,
-      one.rule && one.number >= 8 ? element("span", { class: "place" }, one.rule) : null),
+    element("span", { class: "name" }, `${one.number}. ${one.name}`, placeOf(one, goTo)),
     element("div", { class: "told" }, ...told));
 }
