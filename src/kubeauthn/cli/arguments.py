@@ -23,7 +23,12 @@ _LONGEST_NAME = 100
 _JWT_START = "eyJ"  # base64 of {", the beginning of every JWT
 _SHORTEST_TOKEN = 20
 
-_AFTER_DASHES = {"kubectl": "kubectl", "bridge run": "the program", "plugin check": "the plugin"}
+_AFTER_DASHES = {
+    "kubectl": "kubectl",
+    "bridge run": "the program",
+    "plugin check": "the plugin",
+    "plugin cache": "the plugin",
+}
 """Commands that hand words on, and to whom."""
 _FILE_OPTIONS = ("-f", "--file", "--filename", "--config")
 _OTHER_NAMES = {

@@ -26,6 +26,8 @@ COMMANDS = {
     "doctor": ("doctor", "the client side explained: files, context, user, plugin, policy, proxy, expiry"),
     "plugin check": ("plugin_check", "runs a credential, signer or proxy plugin as a client would, and reports"),
     "plugin oidc": ("plugin_oidc", "a login at an OpenID Connect issuer, as a credential plugin"),
+    "plugin cache": ("plugin_cache", "keeps any plugin's credential on the disk until it ends"),
+    "plugin eks": ("plugin_eks", "the token that an Amazon EKS cluster takes"),
     "signer doctor": ("signer_doctor", "modules, tokens, keys, certificates, a test signature, the kubeconfig entry"),
     "signer agent": ("signer_agent", "keeps a token open and its PIN for some minutes"),
     "signer request-certificate": ("signer_request", "a certificate for a token's key, from the Kubernetes CSR API"),
@@ -48,7 +50,7 @@ COMMANDS = {
 }
 """Name, module and one line each: the list can be shown without loading any of them."""
 
-FOLLOWED_BY = {"plugin check": " -- COMMAND", "bridge run": " -- COMMAND"}
+FOLLOWED_BY = {"plugin check": " -- COMMAND", "plugin cache": " -- COMMAND", "bridge run": " -- COMMAND"}
 """What a command cannot do without, for those of two words."""
 
 OTHER_NAMES = {

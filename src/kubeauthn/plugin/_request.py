@@ -37,6 +37,11 @@ class Request:
         return self._cluster
 
     @property
+    def cluster_fields(self) -> dict[str, Any] | None:
+        """`spec.cluster` as it came: cheap to compare, for a plugin that keeps what it made for a cluster."""
+        return self._cluster_fields
+
+    @property
     def cluster_config(self) -> Any:
         """What the cluster's extension `client.authentication.k8s.io/exec` holds, as decoded JSON; None without one."""
         return None if self._cluster_fields is None else self._cluster_fields.get("config")
