@@ -21,9 +21,9 @@ HERE = Path(__file__).parent
 # Tests that also run, or only run, with programs that are built from Go modules.
 ALSO = [
     str(HERE.parent / "integration" / name)
-    for name in ("test_benchmark_peers.py", "test_kubectl_streams.py")
+    for name in ("test_benchmark_peers.py", "test_k9s.py", "test_kubectl_streams.py")
 ]
-NEEDED = ("kubectl", "etcd", "kube-apiserver", "execprobe", "helm", "dex")
+NEEDED = ("kubectl", "etcd", "kube-apiserver", "execprobe", "helm", "k9s", "dex")
 
 
 class Count:

@@ -58,6 +58,7 @@ _LIST = (
     Program("etcd", "etcd"),
     Program("execprobe", "execprobe"),
     Program("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
+    Program("k9s", "k9s", "github.com/derailed/k9s"),
     Program("dex", "dex"),
     Program("oracle-1.36", "oracle", modfile="minors/1.36.mod"),
     Program("oracle-1.35", "oracle", modfile="minors/1.35.mod"),
