@@ -54,8 +54,8 @@ LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
 class Generator(Writer):
     """Writes one expression."""
 
-    def __init__(self, declarations: Declarations, quirks: Quirks, first_limit: int) -> None:
-        super().__init__()
+    def __init__(self, declarations: Declarations, quirks: Quirks, first_limit: int, prefix: str = "") -> None:
+        super().__init__(prefix)
         self.declarations = declarations
         self.first_limit = first_limit
         self.lazy = quirks.lazy
@@ -170,7 +170,7 @@ class Generator(Writer):
         """A variable of the caller, read at the start; where it is used it must be there."""
         python = self.variables.get(name)
         if python is None:
-            python = f"v{len(self.variables) + 1}"
+            python = f"{self.prefix}v{len(self.variables) + 1}"
             self.variables[name] = python
         self.may_fail()
         declared = self.declarations.variables.get(name, DYN)
@@ -252,28 +252,32 @@ class Generator(Writer):
 
     def finish(self, value: Value) -> str:
         """The source of the function that takes the variables and returns value and cost."""
-        shared = any(isinstance(constant, (list, dict, CelMap)) for constant in self.names.values())
-        result = f"detached({value[0]})" if shared and value[1] not in _SCALARS else value[0]
+        body, result, cost = self.body(value)
         head = ["def run(V):"]
         for name, python in self.variables.items():
             head += [f"    try: {python} = V[{name!r}]", f"    except KeyError: {python} = MISSING"]
+        return "\n".join([*head, *body, f"    return {result}, {cost}", ""])
+
+    def body(self, value: Value) -> tuple[list[str], str, str]:
+        """The statements of such a function, and expressions for the value and the cost."""
+        shared = any(isinstance(constant, (list, dict, CelMap)) for constant in self.names.values())
+        result = f"detached({value[0]})" if shared and value[1] not in _SCALARS else value[0]
+        head = []
         if self.functions or any("room" in line or "rounds" in line for line in self.lines):
             head.append(f"    room = {MAX_JOINED_ELEMENTS}; rounds = 0")
         if any("outside." in line for line in (*self.functions, *self.lines)):
             head.append("    outside = Outside(V)")
         if not self.functions and self.pending <= self.first_limit and not any(map(_counts, self.lines)):
             # what costs the same always, and little, need not count
-            self.emit(f"return {result}, {self.pending}")
-            return "\n".join([*head, *self.lines, ""])
+            return [*head, *self.lines], result, str(self.pending)
         if not self.limit_checked():
             self.flush()
             self.check_limit()
-        self.emit(f"return {result}, c")
         # The time limit runs from the first look at the clock: before it little can have happened.
         head.append("    c = 0; lim = first_limit; dl = 0.0")
         if self.shared:
             head.append(f"    {' = '.join(self.shared)} = None")
-        return "\n".join([*head, *self.functions, *self.lines, ""])
+        return [*head, *self.functions, *self.lines], result, "c"
 
 
 def _counts(line: str) -> bool:

@@ -22,7 +22,7 @@ from .limits import CLOCK_STRIDE, COST_LIMIT, TIME_LIMIT
 from .macros import Expander, MacroKey
 from .overloads import Overload
 from .parser import parse
-from .program import Program
+from .program import Inlined, Program
 from .quirks import SPECIFICATION, Quirks
 from .resolver import resolve
 from .runtime import namespace, new_tick
@@ -161,6 +161,20 @@ class Environment:
         else:
             node = resolve(node, declarations)
         return self._generate(source.text, node)
+
+    def inline(self, program: Program, prefix: str) -> Inlined | None:
+        """The statements of a program of this environment, for a function that holds several; None if it is not simple.
+
+        Their temporaries begin with `prefix`; other names of theirs may stand for something else in the next part. The
+        variables have to be there.
+        """
+        with DeepStack(program.text):
+            generator = Generator(self._declarations, self._quirks, self._first_limit, prefix)
+            generator.seen.update(self._declarations.variables)
+            body, value, cost = generator.body(generator.value(program.ast))
+        if generator.functions:
+            return None
+        return Inlined(body, value, cost, generator.variables, {**self._names, **generator.names})
 
     def _generate(self, text: str, node: Node) -> Program:
         generator = Generator(self._declarations, self._quirks, self._first_limit)

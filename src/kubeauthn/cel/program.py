@@ -24,6 +24,19 @@ class Evaluation(NamedTuple):
     cost: int
 
 
+class Inlined(NamedTuple):
+    """A program as statements of a larger function, indented by four."""
+
+    lines: list[str]
+    value: str
+    """A Python expression for what it comes to, as is the cost."""
+    cost: str
+    variables: dict[str, str]
+    """The Python names under which it expects the values of its CEL variables."""
+    names: dict[str, object]
+    """The global names that it needs."""
+
+
 _new = tuple.__new__  # of a tuple that is there already: half of what calling the class takes
 
 

@@ -20,7 +20,9 @@ _CHECK_LIMIT = "if c > lim: lim, dl = tick(c, dl)"
 class Writer:
     """Where the generator writes to."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "") -> None:
+        """`prefix` begins the names of temporaries and objects: so several expressions can stand in one function."""
+        self.prefix = prefix
         self.lines: list[str] = []
         self.indent = 1
         self.blocks = 0
@@ -40,7 +42,7 @@ class Writer:
 
     def temporary(self) -> str:
         self.count += 1
-        name = f"t{self.count}"
+        name = f"{self.prefix}t{self.count}"
         if self.assigned is not None:
             self.assigned.append(name)
         return name
@@ -62,7 +64,7 @@ class Writer:
         """A name under which the source can use an object."""
         name = self._known.get(id(value))
         if name is None:
-            name = f"k{len(self.names) + 1}"
+            name = f"{self.prefix}k{len(self.names) + 1}"
             self.names[name] = value
             self._known[id(value)] = name
         return name

@@ -5,8 +5,9 @@ halves what rules and mappings cost. Whatever is not plainly in order ends here 
 reasons decide (`rules`, `mapping`): so this module can only ever say yes, and where it does they would say the same.
 A test holds it to that with every recorded token.
 
-For each authenticator one Python function is written that does what its configuration asks for and nothing else. Of the
-configuration only the shape gets into the source; its texts and programs are handed over under names.
+For each authenticator one Python function is written that does what its configuration asks for and nothing else, the
+statements of its expressions among them. Of the configuration's texts nothing gets into the source but the `repr`s of
+constants in expressions: the others are handed over under names.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 from kubeauthn._core.authentication.expressions import EXPECTED, TOKEN_COST_LIMIT
 from kubeauthn._core.authentication.mapping import CREDENTIAL_ID
 from kubeauthn._core.authentication.verdict import NO_EXTRA, UserInfo
+from kubeauthn.cel.kubernetes import claims_environment, user_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kubeauthn._core.authentication.compiled import CompiledAuthenticator
-    from kubeauthn.cel import Program
+    from kubeauthn.cel import Environment, Program
 
     Accept = Callable[[dict[str, Any]], UserInfo | None]
 
@@ -37,9 +39,9 @@ _NAMES: dict[str, object] = {
 }
 
 
-def acceptance(authenticator: CompiledAuthenticator) -> Accept:
+def acceptance(authenticator: CompiledAuthenticator, kubernetes: str) -> Accept:
     """What makes a user of verified claims, or says None."""
-    writer = _Writer()
+    writer = _Writer({"claims": claims_environment(kubernetes), "user": user_environment(kubernetes)})
     python = _source(authenticator, writer)
     exec(compile(python, "<acceptance>", "exec"), writer.names)  # noqa: S102 - own names only, see above
     accept: Accept = writer.names["accept"]  # type: ignore[assignment]
@@ -47,27 +49,42 @@ def acceptance(authenticator: CompiledAuthenticator) -> Accept:
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, environments: dict[str, Environment]) -> None:
         self.names = dict(_NAMES)
         self.lines: list[str] = []
-        self.runs = 0
+        self.costs: list[str] = []
+        self._environments = environments
+        self._programs = 0
 
     def hand_over(self, value: object) -> str:
         name = f"k{len(self.names)}"
         self.names[name] = value
         return name
 
+    def write(self, line: str) -> None:
+        self.lines.append(line)
+
     def refuse(self, condition: str, indent: str = "") -> None:
         """Not plainly in order: the steps decide."""
         self.lines.append(f"{indent}if {condition}: return None")
 
-    def write(self, line: str) -> None:
-        self.lines.append(line)
-
-    def run(self, target: str, program: Program) -> None:
-        """What an expression comes to; its cost is kept in a variable of its own."""
-        self.runs += 1
-        self.lines.append(f"{target}, c{self.runs} = {self.hand_over(program.run)}(variables)")
+    def run(self, target: str, program: Program, variable: str = "claims") -> None:
+        """What an expression comes to: its statements, or a call where they are too many. Its cost is kept."""
+        self._programs += 1
+        prefix = f"p{self._programs}_"
+        inlined = self._environments[variable].inline(program, prefix)
+        if inlined is None:
+            self.write(f"{target}, {prefix}cost = {self.hand_over(program.run)}({{{variable!r}: {variable}}})")
+        else:
+            self.names.update(inlined.names)
+            self.lines += [f"{python} = {variable}" for python in inlined.variables.values()]
+            self.lines += [line.removeprefix("    ") for line in inlined.lines]
+            self.write(f"{target} = {inlined.value}")
+            if inlined.cost.isdigit():
+                self.costs.append(inlined.cost)
+                return
+            self.write(f"{prefix}cost = {inlined.cost}")
+        self.costs.append(f"{prefix}cost")
 
 
 def _source(authenticator: CompiledAuthenticator, w: _Writer) -> str:
@@ -98,19 +115,18 @@ def _source(authenticator: CompiledAuthenticator, w: _Writer) -> str:
     _write_extra(authenticator, w)
 
     if authenticator.user_rules:
-        w.write("variables['user'] = {'username': name, 'uid': uid, 'groups': groups, 'extra': lists}")
+        w.write("user = {'username': name, 'uid': uid, 'groups': groups, 'extra': lists}")
     for user_rule in authenticator.user_rules:
-        w.run("met", user_rule.program)
+        w.run("met", user_rule.program, "user")
         w.refuse("met is not True")
 
-    if w.runs:
-        w.refuse(f"{' + '.join(f'c{number + 1}' for number in range(w.runs))} > LIMIT")
+    if w.costs:
+        w.refuse(f"{' + '.join(w.costs)} > LIMIT")
     w.write("return new(UserInfo, (name, uid, tuple(groups), read_only(extra) if extra else NO_EXTRA))")
     return "\n".join([
         "def accept(claims):",
         # anything but a plain dict has claims that are elsewhere or cannot be read
         "    if type(claims) is not dict: return None",
-        "    variables = {'claims': claims}",
         "    try:",
         *(f"        {line}" for line in w.lines),
         "    except EXPECTED: return None",

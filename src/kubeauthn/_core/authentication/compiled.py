@@ -132,7 +132,7 @@ def _authenticator(index: int, entry: JWTAuthenticator, kubernetes: str) -> Comp
         ),
         _undecided,
     )
-    return replace(compiled, accept=acceptance(compiled))
+    return replace(compiled, accept=acceptance(compiled, kubernetes))
 
 
 def _undecided(claims: dict[str, Any]) -> UserInfo | None:

@@ -48,8 +48,8 @@ def _rsa_verifier(key: rsa.RSAPublicKey, algorithm: str) -> Verifier:
 def _pkcs1_verifier(key: rsa.RSAPublicKey, algorithm: str) -> Verifier:
     """RFC 8017, 8.2.2: what the signature holds has to be, to the last byte, what the signer must have put there.
 
-    `cryptography` takes the padding off, and refuses any other than that of a signature. `verify` would say the same and
-    take a tenth longer, for it asks of each argument what it is.
+    `cryptography` takes the padding off, and refuses any other than that of a signature. Its `verify` says the same and
+    takes a tenth longer, for it asks of each argument what it is.
     """
     digest, prefix = _DIGEST_INFO[algorithm]
     recover = key.recover_data_from_signature
