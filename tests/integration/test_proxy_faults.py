@@ -410,3 +410,19 @@ def test_plain_requests_still_work_after_all_that(server: ApiServer, tmp_path: P
     with running(tmp_path, cluster_of(server), PLAIN) as proxy, proxy.connect() as connection:
         connection.sendall(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
         assert read_response(connection)[0] == 200
+
+
+FEW_FILES = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+"""
+
+
+def test_a_small_limit_of_open_files_does_not_limit_watches(server: ApiServer, tmp_path: Path):
+    """A login shell's usual limit is less than a thousand watches need. What the system allows is taken."""
+    with running(tmp_path, cluster_of(server), FEW_FILES + PLAIN) as proxy, contextlib.ExitStack() as stack:
+        for _ in range(60):
+            connection = stack.enter_context(proxy.connect())
+            connection.sendall(f"GET {NAMESPACES}?watch=true HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            assert read_head(connection).startswith(b"HTTP/1.1 200")
+        assert server.open_watches == 60

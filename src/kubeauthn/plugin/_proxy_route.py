@@ -44,7 +44,7 @@ class HandlerRoute:
             return self._planned(asked, target, None)
         request = Request(asked, self._cluster, target.decode("ascii"), self._host.decode(), self._limit)
         answer = self._handler(request)
-        if inspect.isawaitable(answer):
+        if answer is not None and inspect.isawaitable(answer):
             return self._when_decided(asked, target, answer)
         return self._planned(asked, target, answer)
 

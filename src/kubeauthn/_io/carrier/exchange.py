@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kubeauthn._core import http1
 from kubeauthn._core.http1_bodies import ChunkedBody, body_of
+from kubeauthn._io.carrier.plan import Plan
 from kubeauthn.errors import HttpMessageError, KubeauthnError, UpstreamError
 
 if TYPE_CHECKING:
     from kubeauthn._io.carrier.downstream import Downstream
-    from kubeauthn._io.carrier.plan import Plan, Route
+    from kubeauthn._io.carrier.plan import Route
     from kubeauthn._io.carrier.upstream import Upstream
 
 HELD_BYTES = 256 * 1024
@@ -86,10 +86,10 @@ class Exchange:
         except Exception as error:
             self._refuse(error)
             return
-        if inspect.isawaitable(plan):
-            self._task = asyncio.ensure_future(self._when_planned(plan))
-        else:
+        if isinstance(plan, Plan):
             self._send(plan)
+        else:
+            self._task = asyncio.ensure_future(self._when_planned(plan))
 
     def feed(self, data: bytes | memoryview) -> int:
         """Body bytes from the client; how many were taken."""
