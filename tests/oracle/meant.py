@@ -35,7 +35,7 @@ SET_ASIDE = {
     "what ANTLR says after it, while it looks for a way to go on or until it gives that up, is not imitated in every "
     "case",
     "yaml text": "a file that is no YAML is refused in libyaml's words and not in go-yaml's, where these differ",
-    "sum text": "errors that name the Go type of a list have another name for the sum of two lists; we have one for all",
+    "sum text": "errors that name the Go type of a list call the sum of two lists something else; we do not",
     "panic": "a constant map whose key is of bytes makes cel-go panic while it plans the program, and kube-apiserver "
     "with it: we refuse the expression",
 }

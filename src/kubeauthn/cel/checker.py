@@ -239,7 +239,10 @@ class _Checker:
         result: Type | None = None
         matched = []
         for signature in signatures:
-            if signature.overload.member is not member or len(signature.params) != len(types):
+            if signature.overload.member is member and len(signature.params) != len(types):
+                self.fresh += len(signature.generic)  # cel-go names its parameters before it counts them
+                continue
+            if signature.overload.member is not member:
                 continue
             params: tuple[Type, ...] | list[Type] = signature.params
             of = signature.result

@@ -32,6 +32,8 @@ _COST_TEXTS: dict[CostFunction, str] = {
     costs.first_scan_twice: "(len({0}) * 2 + 9) // 10",
     costs.second_scan: "(len({0}) + 9) // 10",
 }
+_IN_ORDER = frozenset(("format",))
+"""Functions that cel-go calls as it calls one of three arguments: the first that fails is the last that is computed."""
 _FROM_RESULT: frozenset[CostFunction] = frozenset((costs.result_scan_twice, costs.allocated_list))
 
 
@@ -67,10 +69,10 @@ def call(g: Generator, node: Call) -> Value:
             return member
     cost = overloads[0].cost if len(overloads) == 1 or overloads[0].cost_by_name else None
     # cel-go reckons a call of one or two arguments even when one of them failed
-    early = len(parts) <= 2 and not g.has_constant_pattern(node)
+    early = len(parts) <= 2 and not g.has_constant_pattern(node) and function not in _IN_ORDER
     if early and (cost is None or g.absorbing):
         g.charge(1)
-    values = _operands(g, parts, cost)
+    values = [g.value(part) for part in parts] if function in _IN_ORDER else _operands(g, parts, cost)
     inlined = _inline(g, function, values, overloads)
     if inlined is None:
         return _general(g, node, values, overloads, cost, early)

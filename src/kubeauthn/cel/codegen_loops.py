@@ -5,6 +5,7 @@ What a round costs beside the parts the user wrote follows from the macro's expa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from . import codegen_logic as logic
@@ -57,7 +58,7 @@ def _bind(g: Generator, node: Comprehension) -> Value:
     parts = list(walk(node.result))
     if not any(isinstance(part, Ident) and part.name == node.accu for part in parts):
         value: Value = "None", DYN
-    elif node.accu == SORT_INPUT and g.cel_go and isinstance(node.result, Call) and len(node.result.overloads) == 1:
+    elif node.accu == SORT_INPUT and g.cel_go and _is_of_one_overload(node.result):
         value = logic.asserted(g, lambda: [g.value(node.init)], LIST_ASSERTED)[0]
     elif any(_may_not_run(part) for part in parts):
         value = g.temporary(), DYN
@@ -69,6 +70,10 @@ def _bind(g: Generator, node: Comprehension) -> Value:
     result = g.value(node.result)
     g.scopes.pop()
     return result
+
+
+def _is_of_one_overload(node: Node) -> bool:
+    return isinstance(node, Call) and len(node.overloads or ()) == 1
 
 
 def _bound(g: Generator, node: Node) -> Value:
@@ -214,15 +219,77 @@ def _leave(g: Generator, atom: str, result: str, stop: str, iterator: str, leave
     g.emit(f"    {result} = {stop}{more}; break")
 
 
+class _Errors:
+    """What goes wrong in a loop with a condition. cel-go goes on: the last error of the condition is that of the loop,
+    else the first one of what is computed where it holds."""
+
+    def __init__(self, g: Generator) -> None:
+        self._g = g
+        self._lines, self._before, self._indent = g.lines, len(g.lines), g.indent
+        self._error = g.temporary()
+        self._used = False
+
+    def condition(self, node: Node) -> str:
+        g = self._g
+        result = g.temporary()
+
+        def write() -> Value:
+            atom = g.boolean(g.value(node))
+            g.flush()
+            g.emit(f"{result} = {atom}")
+            return result, BOOL
+
+        self._guarded(write, f"{result} = False; {self._error} = {self._error}x")
+        return result
+
+    def element(self, write: Callable[[], Value]) -> Value:
+        return self._guarded(write, f"{self._error} = {self._error} or {self._error}x")
+
+    def _guarded(self, write: Callable[[], Value], otherwise: str) -> Value:
+        """What `write` writes, in a try block where it can fail."""
+        g = self._g
+        g.flush()
+        outer, g.lines = g.lines, []
+        failed_before, g.can_fail = g.can_fail, False
+        g.indent += 1
+        g.blocks += 1
+        value = write()
+        g.flush()
+        g.indent -= 1
+        g.blocks -= 1
+        written, g.lines = g.lines, outer
+        fails, g.can_fail = g.can_fail, g.can_fail or failed_before
+        if not (fails and g.cel_go):
+            g.lines += [line[4:] for line in written]
+            return value
+        self._used = True
+        g.emit("try:")
+        g.lines += written
+        g.emit("except LimitError: raise")
+        # what the round has cost is not noted then, unless somebody may ask
+        g.emit(f"except ABSORBED as {self._error}x: {otherwise}{'' if g.absorbing else '; c += 1'}")
+        return value
+
+    def raised(self) -> None:
+        """After the loop."""
+        g = self._g
+        if self._used:
+            self._lines.insert(self._before, "    " * self._indent + f"{self._error} = None")
+            g.may_fail()
+            g.emit(f"if {self._error} is not None: raise {self._error}")
+
+
 def _exists_one(g: Generator, node: Comprehension, predicate: Node) -> Value:
     """A match costs 2 (accumulator and addition), the comparison at the end 2."""
     loop = _Loop(g, node)
     count = g.store("0")
+    errors = _Errors(g)
     loop.open()
-    condition = g.boolean(g.value(predicate))
+    condition = errors.condition(predicate)
     g.flush()
     g.emit(f"if {condition}: {count} += 1; c += 2")
     loop.close()
+    errors.raised()
     g.charge(2)
     return g.store(f"{count} == 1"), BOOL
 
@@ -231,17 +298,23 @@ def _collect(g: Generator, node: Comprehension, keep: Node | None, element: Node
     """`map`, `filter`, `transformList`: accumulator 1, list 10 (a constant one is free), addition 1; at the end 1."""
     loop = _Loop(g, node)
     result = g.store("[]")
+    errors = _Errors(g)
     loop.open()
     if keep is not None:
-        condition = g.boolean(g.value(keep))
-        g.open(f"if {condition}:")
+        g.open(f"if {errors.condition(keep)}:")
     g.charge(2 if fold(element) is not NOT_CONSTANT else 12)
-    atom, known = g.value(element)
-    g.flush()
-    g.emit(f"{result}.append({atom})")
+
+    def write() -> Value:
+        value = g.value(element)
+        g.flush()
+        g.emit(f"{result}.append({value[0]})")
+        return value
+
+    known = (write() if keep is None else errors.element(write))[1]
     if keep is not None:
         g.close()
     loop.close()
+    errors.raised()
     g.charge(1)
     return result, list_of(_believable(known))
 
@@ -250,19 +323,28 @@ def _insert(g: Generator, node: Comprehension, keep: Node | None, parts: list[No
     """`transformMap` and `transformMapEntry`: accumulator 1, insertion 1; at the end 1."""
     loop = _Loop(g, node)
     entries = g.store("{}")
+    errors = _Errors(g)
     loop.open()
     if keep is not None:
-        condition = g.boolean(g.value(keep))
-        g.open(f"if {condition}:")
+        g.open(f"if {errors.condition(keep)}:")
     g.charge(2)
-    atoms = [g.value(part)[0] for part in parts]
-    if g.tracks_origin and len(atoms) == 1:
-        atoms = [g.store(f"outside.plain({atoms[0]})")]
-    g.may_fail()
-    g.emit(f"{'insert' if len(atoms) == 2 else 'insert_all'}({entries}, {', '.join(atoms)})")
-    if keep is not None:
+
+    def write() -> Value:
+        atoms = [g.value(part)[0] for part in parts]
+        if g.tracks_origin and len(atoms) == 1:
+            atoms = [g.store(f"outside.plain({atoms[0]})")]
+        g.may_fail()
+        g.flush()
+        g.emit(f"{'insert' if len(atoms) == 2 else 'insert_all'}({entries}, {', '.join(atoms)})")
+        return entries, DYN
+
+    if keep is None:
+        write()
+    else:
+        errors.element(write)
         g.close()
     loop.close()
+    errors.raised()
     g.charge(1)
     return g.store(f"protect(inserted({entries}))" if g.unescape else f"inserted({entries})"), DYN
 

@@ -39,11 +39,19 @@ def fold(node: Node) -> object:
         return _fold_list(node)
     if isinstance(node, MapLiteral):
         return _fold_map(node)
+    if isinstance(node, Call) and node.function == "@in" and _is_in_empty_list(node):
+        return False
     if isinstance(node, Call) and node.function in _CONVERSIONS and node.target is None and len(node.args) == 1:
         argument = fold(node.args[0])
         if argument is not NOT_CONSTANT and node.overloads:
             return bind(node.function, node.overloads)(argument)
     return NOT_CONSTANT
+
+
+def _is_in_empty_list(node: Call) -> bool:
+    """Whatever is sought is not even looked at."""
+    ranged = node.args[1] if len(node.args) == 2 else None
+    return isinstance(ranged, ListLiteral) and not ranged.elements
 
 
 def _fold_list(node: ListLiteral) -> object:

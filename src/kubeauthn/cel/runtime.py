@@ -10,7 +10,16 @@ from .errors import BadArgumentError, BadKeyError, EvalError, LimitError
 from .escaping import unescape_or_none
 from .library.indexing import display_key, index, position_of
 from .limits import CLOCK_STRIDE
-from .map_building import check_hashable, insert, insert_all, inserted, new_map, new_map_escaped, new_map_strict, protect
+from .map_building import (
+    check_hashable,
+    insert,
+    insert_all,
+    inserted,
+    new_map,
+    new_map_escaped,
+    new_map_strict,
+    protect,
+)
 from .old_optionals import reopened, settled
 from .outside import Outside
 from .overloads import CostFunction
@@ -383,8 +392,8 @@ def namespace() -> dict[str, object]:
         assert_argument, check_hashable, comparison_cost, cost_before, detached, differ, equality_cost, equals, find,
         find_strict, find_unescaped, insert, insert_all, inserted, int_overflow, is_present, iterate, iterate_pairs,
         missing_variable, new_map, new_map_escaped, new_map_strict, no_key, no_overload, no_room, non_zero, optional,
-        optional_element, optional_entry, protect, qualify, qualify_unescaped, raw_optional, raw_or_self, read_field, reopened,
-        settled, wrong_argument, wrong_variable,
+        optional_element, optional_entry, protect, qualify, qualify_unescaped, raw_optional, raw_or_self, read_field,
+        reopened, settled, wrong_argument, wrong_variable,
     )  # fmt: skip
     return {
         "ABSORBED": ABSORBED,

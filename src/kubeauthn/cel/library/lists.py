@@ -74,7 +74,7 @@ def _sort_by_keys(elements: Any, keys: Any) -> list[object]:
             f"but got {len(elements)} and {len(keys)} elements respectively"
         )
     if not keys:
-        return elements  # itself: see `outside`
+        return elements  # type: ignore[return-value]  # itself: see `outside`
     kind = type(keys[0])
     if kind not in _COMPARABLE:
         raise EvalError("list elements must be comparable")
