@@ -21,7 +21,7 @@ FUNCTIONS = sorted({part.partition("(")[0] for part in PAGE.split("`kubeauthn.cl
 
 
 def printed_by_the_command() -> str:
-    command = PAGE.partition("```console\n$ ")[2].partition("```")[0].replace("\\\n", " ").partition(" > ")[0]
+    command = PAGE.partition("```sh\n")[2].partition("```")[0].replace("\\\n", " ").partition(" > ")[0]
     program, *words = shlex.split(command)
     assert program == "kubeauthn"
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(3)]
