@@ -165,7 +165,7 @@ def test_kubectl_and_kube_apiserver_know_the_person(
         user = json.loads(whoami().stdout)["status"]["userInfo"]
         assert user["username"] == "idp:jane"
         assert {"idp:dev", "idp:ops"} <= set(user["groups"])
-        cluster.grant("idp:jane", "view")
+        cluster.grant("idp:jane")
         poll(
             lambda: cluster.kubectl(
                 "get", "namespaces", kubeconfig=config, check=False, environment=environment

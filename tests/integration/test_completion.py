@@ -66,7 +66,7 @@ def printed(*argv: str) -> str:
     ("words", "expected"),
     [
         pytest.param(["sch"], ["schema"], id="a command"),
-        pytest.param(["plugin", ""], ["check"], id="the second word of a command"),
+        pytest.param(["plugin", ""], ["check", "oidc", "cache", "eks"], id="the second word of a command"),
         pytest.param(["check", "--str"], ["--strict"], id="an option"),
         pytest.param(["check", "-o", ""], ["text", "json", "sarif", "github"], id="a choice"),
         pytest.param(["check", "--output", "s"], ["sarif"], id="a choice that has begun"),
