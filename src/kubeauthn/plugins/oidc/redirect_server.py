@@ -8,6 +8,7 @@ state, is in no process's arguments: the browser is started with the address of 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 import time
@@ -165,7 +166,9 @@ def _listening(listen: Sequence[str]) -> socket.socket:
         try:
             return socket.create_server((host, port), family=family, backlog=64)
         except OSError as error:
-            reasons.append(f"{text}: {(error.strerror or 'cannot be had').lower()}")
+            # The system's own words: `create_server` adds the address to them, which is said already.
+            reason = os.strerror(error.errno).lower() if error.errno else "cannot be had"
+            reasons.append(f"{text}: {reason}")
     raise EnvironmentFailure(
         f"no address to listen on for the login ({'; '.join(reasons)})",
         hint="free one of them, or name others with --listen (the issuer must know them as redirect addresses)",
