@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -28,7 +29,6 @@ from tests.integration.serve_process import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,17 @@ def test_any_issuer_is_enough_where_the_policy_says_so(issuer: Issuer, tmp_path:
             shown = client.get("/readyz?verbose").text
     assert f"[+]issuer {issuer.url} ok" in shown
     assert f"[-]issuer {gone.url} failed" in shown
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of Linux' scheduler")
+def test_threads_of_a_worker_let_each_other_finish(file: Path, token: str) -> None:
+    with Serve(file) as serve:
+        serve.ready()
+        assert serve.review(token)["authenticated"] is True
+        [worker] = serve.workers()
+        threads = [int(entry.name) for entry in Path(f"/proc/{worker}/task").iterdir()]
+        assert len(threads) > 2
+        assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_BATCH}
 
 
 def test_a_unix_socket(file: Path, tmp_path: Path, token: str) -> None:

@@ -29,12 +29,13 @@ class BodyWatch:
         length = declared_length(headers)
         if length is None:
             return await self._undeclared(protocol)
-        if type(length) is not int:
+        if not isinstance(length, int):
             return length
         return await self._part(protocol(), self._looks)  # no more than was declared
 
     async def _undeclared(self, protocol: Any) -> bytes | Response:
-        began, parts, size = self._looks, [], 0
+        began, size = self._looks, 0
+        parts: list[bytes] = []
         stream = aiter(protocol)
         while True:
             try:
