@@ -317,7 +317,8 @@ class TlsWire(_Socket):
         data, self._kept = b"".join(self._kept), []
         if data:
             self._end.received(data)
-        while self._incoming.pending and not self._paused and not self.closed:
+        # Until OpenSSL wants more, not until the buffer is empty: it may have read ahead of what it has given out.
+        while not self._paused and not self.closed:
             size = self._decrypt(_plain)
             if self._outgoing.pending:
                 self._flush()  # an answer of TLS itself
@@ -331,7 +332,7 @@ class TlsWire(_Socket):
         """As many records as are there and find room; how many bytes that were. 0 when there are none, or no more."""
         size, most = 0, len(into) - _RECORD
         try:
-            while size <= most and self._incoming.pending:
+            while size <= most:
                 count = self._tls.read(_RECORD, into[size:])
                 if not count:
                     self._heard_last = True
