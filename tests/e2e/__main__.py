@@ -10,10 +10,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.cluster import Cluster
 from tests.peers import build
 from tests.peers.programs import CACHE_VARIABLE, cache_directory
 
@@ -32,6 +35,21 @@ class Count:
     def __init__(self) -> None:
         self.passed = 0
         self.failed: set[str] = set()
+        self._began = time.monotonic()
+        self._cluster_after: float | None = None
+
+    @property
+    def times(self) -> str:
+        """How long everybody waited: for a first kube-apiserver that is ready, and for all of it."""
+        first = "none" if self._cluster_after is None else f"after {self._cluster_after:.0f} s"
+        return f"e2e: first cluster {first}, all {time.monotonic() - self._began:.0f} s"
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        made = yield
+        if self._cluster_after is None and isinstance(made, Cluster):
+            self._cluster_after = time.monotonic() - self._began
+        return made
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -45,6 +63,7 @@ class Count:
 
 
 def main(arguments: list[str]) -> int:
+    count = Count()
     status = build.main(list(NEEDED))
     if status == build.NO_GO:
         return left_out("there is no Go here to build kube-apiserver with")
@@ -54,8 +73,8 @@ def main(arguments: list[str]) -> int:
     os.environ[CACHE_VARIABLE] = str(cache_directory())
     # ended from outside, pytest still puts everything away, and no API server stays behind
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    count = Count()
     result = pytest.main([str(HERE), *ALSO, "-q", "--timeout=180", *arguments], plugins=[count])
+    build.say(count.times)
     build.say(f"{count.passed} passed, {len(count.failed)} failed")
     return int(result)
 

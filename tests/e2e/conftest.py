@@ -15,6 +15,15 @@ from tests.e2e.serving import Serving, configuration, webhook_kubeconfig
 from tests.peers import find
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long watches run beside all other tests: they begin first, and are looked at last."""
+
+    def place(item: pytest.Item) -> int:
+        return item.name.startswith("test_last_") - item.name.startswith("test_first_")
+
+    items.sort(key=place)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def programs() -> None:
     if find("kube-apiserver") is None or find("kubectl") is None:

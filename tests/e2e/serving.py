@@ -138,6 +138,7 @@ class Serving:
             return str(answer.read().decode())
 
 
-def webhook_kubeconfig(path: Path, serving: Serving) -> Path:
-    path.write_text(kubeconfig_text(f"{serving.url}/authenticate", serving.ca, {}))
+def webhook_kubeconfig(path: Path, serving: Serving, url: str = "") -> Path:
+    """What kube-apiserver reads; `url` where somebody stands between the two."""
+    path.write_text(kubeconfig_text(f"{url or serving.url}/authenticate", serving.ca, {}))
     return path

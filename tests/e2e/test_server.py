@@ -14,7 +14,8 @@ from kubeauthn.testing import Issuer
 from tests.e2e.cluster import Cluster, Etcd
 from tests.e2e.conftest import asking
 from tests.e2e.processes import poll
-from tests.e2e.serving import Serving, entry
+from tests.e2e.serving import Serving, entry, webhook_kubeconfig
+from tests.e2e.slow_relay import SlowRelay
 
 Issuers = tuple[Issuer, Issuer]
 
@@ -167,6 +168,37 @@ def _failed_reloads(serving: Serving) -> float:
     lines = serving.metrics().splitlines()
     name = "apiserver_authentication_config_controller_automatic_reloads_total{"
     return sum(float(line.split()[-1]) for line in lines if line.startswith(name) and 'status="failure"' in line)
+
+
+def test_a_slow_webhook_makes_nobody_wait_for_ever_and_lets_nobody_in(
+    tmp_path: Path, etcd: Etcd, issuers: Issuers, config_file: Path
+):
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
+
+    def decision(number: int, seconds: str = "40s") -> tuple[bool, float]:
+        """For a token that nobody has seen, with the time it took."""
+        token = issuers[0].token("slow", jti=str(number))
+        begun = time.monotonic()
+        done = cluster.kubectl(
+            "create", "-o", "json", "-f", "-", f"--request-timeout={seconds}",
+            stdin=json.dumps({**review, "spec": {"token": token}}), check=False,
+        )  # fmt: skip
+        answer = json.loads(done.stdout)["status"] if done.returncode == 0 else {}
+        return answer.get("authenticated", False), time.monotonic() - begun
+
+    with Serving(tmp_path, config_file) as serving, SlowRelay(serving.port) as relay:
+        through = webhook_kubeconfig(tmp_path / "relay.webhook", serving, relay.url)
+        flags = [f"--authentication-token-webhook-config-file={through}", "--authentication-token-webhook-version=v1"]
+        with Cluster(tmp_path, etcd, "slow", flags) as cluster:
+            assert decision(1)[0] is True
+            relay.delay = 3.0
+            accepted, seconds = decision(2)
+            assert accepted is True
+            assert seconds >= 3.0
+            relay.delay = 3600.0
+            assert decision(3, "8s")[0] is False
+            relay.delay = 0.0
+            poll(lambda: decision(4)[0], 30, "the webhook is asked again")
 
 
 def test_a_refusal_is_explained_in_the_log_of_the_api_server(
