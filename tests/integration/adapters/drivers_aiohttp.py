@@ -131,7 +131,7 @@ class GeneratedClient(LoopClient):
 
     async def follow_namespaces(self, seen: Callable[[str], None]) -> None:
         async with self._library.watch.Watch() as watch:
-            async for event in watch.stream(self._core.list_namespace, timeout_seconds=60):
+            async for event in watch.stream(self._core.list_namespace, timeout_seconds=900):
                 seen(event["object"].metadata.name)
 
     async def aclose(self) -> None:
