@@ -111,6 +111,11 @@ def _read_output(
                     f"exec: executable {name} printed more than {limits.PLUGIN_REPLY_BYTES} bytes: not a credential"
                 )
             if is_complete is not None and is_complete(chunk, output):
+                # Many write the end of the line by itself, and one that finds nobody reading ends there.
+                while not output.endswith(b"\n") and len(output) < limits.PLUGIN_REPLY_BYTES:
+                    if not poller.poll(_TICK_SECONDS * 1000) or not (chunk := os.read(descriptor, _CHUNK_BYTES)):
+                        break
+                    output += chunk
                 return bytes(output)
         now = time.monotonic()
         if deadline is not None and now > deadline:

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from ssl import SSLSocket
 
 from kubeauthn._core import execproxy, execwire, limits
 from kubeauthn._core.execproxy import ProxyIdentity
@@ -137,9 +138,8 @@ def _client(plan: Plan, version: str, *, with_lock: bool = True) -> Iterator[tup
         run.errors = said.read(STDERR_BYTES)
         if run.exit_code:
             run.refusal = with_its_words(run.exit_code, run.errors, ())
-    if process.poll() is None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(limits.PLUGIN_EXIT_GRACE_SECONDS)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(limits.PLUGIN_EXIT_GRACE_SECONDS)
 
 
 def _read(plan: Plan, version: str, process: subprocess.Popen[bytes], lock: ClientLock | None) -> Run:
@@ -183,32 +183,43 @@ def _tried_out(identity: ProxyIdentity, release: Callable[[], None]) -> list[Fin
         return [*findings, Finding("listens", FAULT, f"its client gets no TLS connection: {reason}")]
     with connection:
         findings.append(Finding("listens", OK, f"{connection.version()}, with the certificate that its CA signed"))
-        if open_to := probe.others_may_look(route):
-            findings.append(Finding("socket", NOTE, f"{open_to}: 0700 keeps other users away"))
-        elif route.socket_path:
-            findings.append(Finding("socket", OK, "no other user reaches it"))
-        for name, who in (("no certificate", None), ("another certificate", probe.stranger(route))):
-            refused = probe.refuses(route, who)
-            findings.append(
-                Finding(name, OK, "refused") if refused else Finding(name, FAULT, "served: any program here may use it")
-            )
-        with contextlib.suppress(CredentialError, OSError), probe.client_connection(identity) as second:
-            status = probe.answer(second)
-            findings.append(
-                Finding("request", OK, f"answered: {quoted(status, ())}")
-                if status.startswith("HTTP/1.")
-                else Finding("request", NOTE, "no answer; with --server URL it has a server to ask")
-            )
-        # The client goes.
-        release()
-        gone = probe.nobody_listens_within(route, GONE_SECONDS)
+        try:
+            return [*findings, *_tried_by_others(identity), *_left_alone(connection, identity, release)]
+        except (CredentialError, OSError) as error:
+            return [*findings, Finding("stays", FAULT, f"gone in the middle of the check: {error}")]
+
+
+def _tried_by_others(identity: ProxyIdentity) -> list[Finding]:
+    route = identity.route
+    findings = []
+    if open_to := probe.others_may_look(route):
+        findings.append(Finding("socket", NOTE, f"{open_to}: 0700 keeps other users away"))
+    elif route.socket_path:
+        findings.append(Finding("socket", OK, "no other user reaches it"))
+    for name, who in (("no certificate", None), ("another certificate", probe.stranger(route))):
+        refused = probe.refuses(route, who)
         findings.append(
-            Finding("end of its client", OK, "nobody listens any more")
-            if gone
-            else Finding("end of its client", FAULT, f"still there {GONE_SECONDS:g} s after the lock was let go")
+            Finding(name, OK, "refused") if refused else Finding(name, FAULT, "served: any program here may use it")
         )
-        if gone and not probe.is_closed_within(connection, GONE_SECONDS):
-            findings.append(Finding("open connections", FAULT, "go on after the end of the client"))
+    with probe.client_connection(identity) as connection:
+        status = probe.answer(connection)
+    findings.append(
+        Finding("request", OK, f"answered: {quoted(status, ())}")
+        if status.startswith("HTTP/1.")
+        else Finding("request", NOTE, "no answer; with --server URL it has a server to ask")
+    )
+    return findings
+
+
+def _left_alone(connection: SSLSocket, identity: ProxyIdentity, release: Callable[[], None]) -> list[Finding]:
+    """Its client goes."""
+    release()
+    name = "end of its client"
+    if not probe.nobody_listens_within(identity.route, GONE_SECONDS):
+        return [Finding(name, FAULT, f"still there {GONE_SECONDS:g} s after the lock was let go")]
+    findings = [Finding(name, OK, "nobody listens any more")]
+    if not probe.is_closed_within(connection, GONE_SECONDS):
+        findings.append(Finding("open connections", FAULT, "go on after the end of the client"))
     return findings
 
 
