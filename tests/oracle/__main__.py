@@ -6,8 +6,8 @@
 
 The first generates cases until the time is over, reduces each difference to a small case and appends it to the
 findings file; seed, count and duration are printed, and the exit status is 1 if there is a difference that is not
-meant. The second replays everything in tests/recorded. The last does a short run for every minor and writes
-docs/compat/kubernetes.md from it.
+meant. The second replays everything in tests/recorded. Both keep their outcome in build/oracle; the last writes
+docs/compat/kubernetes.md from the last outcome of every minor, and runs what has none.
 """
 
 from __future__ import annotations

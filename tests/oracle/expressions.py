@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.cel_mutations import mutated, soup
+from tests.oracle.idioms import idiom, odd_claims
 
 __all__ = ["CLAIMS", "USER", "Grower", "expression_cases"]
 
@@ -400,8 +401,10 @@ def expression_cases(source: random.Random) -> Iterator[Case]:
     grower = Grower(source)
     while True:
         draw = source.random()
-        if draw < 0.55:
-            case: Case = {"expr": grower.grow(grower.any_type(), source.randint(1, 4)), "claims": CLAIMS}
+        if draw < 0.3:
+            case: Case = {"expr": idiom(source), "claims": odd_claims(source)}
+        elif draw < 0.65:
+            case = {"expr": grower.grow(grower.any_type(), source.randint(1, 4)), "claims": CLAIMS}
         elif draw < 0.95:
             start = source.choice(recorded)
             case = {key: start[key] for key in ("claims", "user", "env", "check") if key in start}

@@ -146,12 +146,17 @@ def _one_check_each(case: Case) -> Iterator[Case]:
         alone += [
             {**bare, "claimMappings": used, "claimValidationRules": [_EMAIL_RULE], "userValidationRules": [rule]}
             for rule in entry.get("userValidationRules") or []
-            for used in (mappings, _NEUTRAL)
+            for used in (mappings, _NEUTRAL, {"username": {"expression": json.dumps(_prefix(mappings))}})
         ]
         for one in alone:
             entries = list(document["jwt"])
             entries[number] = one
             yield _with(case, {**document, "jwt": entries})
+
+
+def _prefix(mappings: Case) -> str:
+    prefix = (mappings.get("username") or {}).get("prefix")
+    return prefix if isinstance(prefix, str) and prefix not in ("", "-") else "x"
 
 
 def _other_times(case: Case) -> Iterator[Case]:

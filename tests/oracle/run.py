@@ -8,36 +8,22 @@ import secrets
 import time
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.oracle.compare import RECORDED, Difference, Sides, comparable
 from tests.oracle.configurations import configuration_cases
 from tests.oracle.expressions import expression_cases
+from tests.oracle.outcome import Outcome, kept
 from tests.oracle.process import Oracle, OracleFault
 from tests.oracle.reduce import reduced
 from tests.peers import find
 
-__all__ = ["NO_ORACLE", "Outcome", "find_oracle", "fuzz", "replay", "say"]
+__all__ = ["NO_ORACLE", "find_oracle", "fuzz", "replay", "say"]
 
 NO_ORACLE = 3
 MOST_FINDINGS_OF_A_KIND = 20
 """Reducing the same fault again and again finds nothing new."""
-
-
-@dataclass
-class Outcome:
-    """What a run came to."""
-
-    minor: str
-    cases: int = 0
-    seconds: float = 0.0
-    seed: int | None = None
-    meant: dict[str, int] = field(default_factory=dict)
-    unanswered: int = 0
-    unexplained: list[Difference] = field(default_factory=list)
-    versions: dict[str, str] = field(default_factory=dict)
 
 
 def say(text: str) -> None:
@@ -63,6 +49,7 @@ def fuzz(
     streams = {"cel": expression_cases(source), "authn": configuration_cases(source)}
     chosen = [only] if only else ["cel", "cel", "cel", "authn"]
     outcome = Outcome(minor, seed=seed)
+    say(f"oracle {minor}: seed {seed}, {seconds:.0f} s")
     started = time.monotonic()
     seen: dict[str, int] = {}
     with Oracle(program) as oracle:
@@ -95,7 +82,7 @@ def fuzz(
         f"{outcome.unanswered} unanswered"
     )
     say(f"differences that are meant: {meant}; others: {kinds}")
-    return outcome
+    return outcome if only else kept(outcome)
 
 
 def _reduce(sides: Sides, difference: Difference) -> Difference:
@@ -167,7 +154,7 @@ def replay(minor: str, files: Sequence[Path] = ()) -> Outcome:
         f"{sum(outcome.meant.values())} differences that are meant, {outcome.unanswered} unanswered"
     )
     say(f"{outcome.cases - len(outcome.unexplained)} passed, {len(outcome.unexplained)} failed")
-    return outcome
+    return outcome if files else kept(outcome)
 
 
 def _has_changed(sides: Sides, case: dict[str, Any]) -> bool:

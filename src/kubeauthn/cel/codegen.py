@@ -67,6 +67,7 @@ class Generator(Writer):
         self.variables: dict[str, str] = {}
         self.seen: set[str] = set()
         self.when_used: dict[str, str] = {}
+        self.may_be_errors: set[str] = set()
         self.tracks_origin = False  # see `outside`
         self._bound: dict[tuple[str, tuple[Overload, ...]], Implementation] = {}
 
@@ -161,6 +162,9 @@ class Generator(Writer):
 
     def ensure(self, name: str) -> None:
         """What has to be written before a temporary is read that may not have its value yet."""
+        if name in self.may_be_errors:
+            self.may_fail()
+            self.emit(f"settled({name})")
         function = self.when_used.get(name)
         if function is not None:
             self.may_fail()

@@ -102,10 +102,13 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
         value, opened = _conditional_root(g, root)
         charge = 0
     else:
+        charge = int(top)
+        if g.absorbing:
+            g.charge(charge)
+            charge = 0
         value = g.value(root)
         if not value[0].isidentifier() or value[0] in ("True", "False", "None"):
             value = g.store(value[0]), value[1]  # Python warns of looking into a literal
-        charge = int(top)
     if testing and g.free_has:
         charge -= 1
     g.charge(charge)
@@ -147,7 +150,11 @@ def _opened(g: Generator, root: Node, value: Value) -> str:
 
 
 def _may_be_optional(node: Node, value: Value) -> bool:
-    return value[1] is DYN and (node.type is None or node.type.kind not in _NEVER_OPTIONAL)
+    if value[1] is not DYN:
+        return False
+    # the check takes the value of something dynamic for what is done with it
+    guessed = isinstance(node, Call) and node.function == "value"
+    return guessed or node.type is None or node.type.kind not in _NEVER_OPTIONAL
 
 
 def _find_if_there(g: Generator, value: Value, step: _Step, opened: str, lazy_type: str) -> Value:

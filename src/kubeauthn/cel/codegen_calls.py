@@ -32,6 +32,7 @@ _COST_TEXTS: dict[CostFunction, str] = {
     costs.first_scan_twice: "(len({0}) * 2 + 9) // 10",
     costs.second_scan: "(len({0}) + 9) // 10",
 }
+_ONE_FUNCTION = frozenset(("size", "-_", *_COMPARISONS))
 _IN_ORDER = frozenset(("format",))
 """Functions that cel-go calls as it calls one of three arguments: the first that fails is the last that is computed."""
 _FROM_RESULT: frozenset[CostFunction] = frozenset((costs.result_scan_twice, costs.allocated_list))
@@ -67,12 +68,18 @@ def call(g: Generator, node: Call) -> Value:
         member = _constant_membership(g, node, overloads)
         if member is not None:
             return member
-    cost = overloads[0].cost if len(overloads) == 1 or overloads[0].cost_by_name else None
+    resolved = node.overloads or overloads
+    cost = resolved[0].cost if len(resolved) == 1 or resolved[0].cost_by_name else None
     # cel-go reckons a call of one or two arguments even when one of them failed
     early = len(parts) <= 2 and not g.has_constant_pattern(node) and function not in _IN_ORDER
     if early and (cost is None or g.absorbing):
         g.charge(1)
-    values = [g.value(part) for part in parts] if function in _IN_ORDER else _operands(g, parts, cost)
+    if function in _IN_ORDER:
+        values = [g.value(part) for part in parts]
+    elif function in _COMPARISONS and cost is not None:
+        values = logic.operands(g, parts, by_size=True)
+    else:
+        values = _operands(g, parts, cost)
     inlined = _inline(g, function, values, overloads)
     if inlined is None:
         return _general(g, node, values, overloads, cost, early)
@@ -110,7 +117,7 @@ def _operands(g: Generator, parts: list[Node], cost: CostFunction | None) -> lis
 
 
 def _overloads(g: Generator, node: Call) -> tuple[Overload, ...]:
-    if node.overloads and not (node.function in ("size", "-_") and g.cel_go):
+    if node.overloads and not (node.function in _ONE_FUNCTION and g.cel_go):
         return node.overloads  # of these, cel-go has one function for all types
     count = len(node.args) + (node.target is not None)
     return tuple(

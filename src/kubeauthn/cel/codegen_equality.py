@@ -23,7 +23,7 @@ def equality(g: Generator, node: Call) -> Value:
     # what a comparison costs when one side failed; with something empty nothing
     before = 1 if g.absorbing and not any(_is_empty(fold(arg)) for arg in node.args) else 0
     g.charge(before)
-    (a, left), (b, right) = operands(g, node.args)
+    (a, left), (b, right) = operands(g, node.args, by_size=bool(before))
     operator = "==" if equal else "!="
     if left in _SCALARS and right in _SCALARS:
         if left is right and left is not NULL:

@@ -153,9 +153,11 @@ def _is_good_key(key: Node) -> bool:
     return key.type is not None and key.type.kind in ("bool", "int", "string", "uint") and not isinstance(key, Call)
 
 
-def operands(g: Generator, parts: list[Node]) -> list[Value]:
+def operands(g: Generator, parts: list[Node], *, by_size: bool = False) -> list[Value]:
     """The arguments. cel-go computes the second of two operands even when the first has failed: that shows in the cost
-    where the error may be forgotten, and where the second one ends the whole evaluation."""
+    where the error may be forgotten, and where the second one ends the whole evaluation. `by_size`: with something
+    empty on the other side, a call that failed has cost nothing."""
+    by_size = by_size and bool(g.absorbing)
     forgotten = g.absorbing or (g.cel_go and len(parts) == 2 and _may_end(parts[1]))
     if not forgotten or len(parts) != 2 or fold(parts[1]) is not NOT_CONSTANT or g.too_deep():
         return [g.value(part) for part in parts]
@@ -168,7 +170,7 @@ def operands(g: Generator, parts: list[Node]) -> list[Value]:
     g.indent -= 1
     g.blocks -= 1
     written, g.lines = g.lines, outer
-    if not g.can_fail:
+    if not g.can_fail and not by_size:
         g.can_fail = failed_before
         g.lines += [line[4:] for line in written]
         return [first, g.value(parts[1])]
@@ -183,11 +185,15 @@ def operands(g: Generator, parts: list[Node]) -> list[Value]:
     g.blocks += 1
     second = g.value(parts[1])
     g.flush()
+    if by_size:
+        g.emit(f"if {error} is not None and not size_of({second[0]}): c -= 1")
     g.emit(f"if {error} is not None: raise {error}")
     g.indent -= 1
     g.blocks -= 1
     g.emit("except LimitError: raise")
     g.emit("except ABSORBED:")
     g.emit(f"    if {error} is not None: raise {error} from None")
+    if by_size:
+        g.emit(f"    if not size_of({first[0]}): c -= 1")
     g.emit("    raise")
     return [first, second]

@@ -102,6 +102,8 @@ class _Loop:
         if node.iter_var2:
             scope[node.iter_var2] = (g.temporary(), second)
         self.names = ", ".join(name for name, _ in scope.values())
+        if node.iter_var2 and _has_whole(g, node.iter_range):
+            g.may_be_errors.add(scope[node.iter_var2][0])
         self.scope = scope
         g.may_fail()
         if known.kind == "list" and not node.iter_var2:
@@ -148,6 +150,11 @@ class _Loop:
         g.scopes.pop()
         g.blocks -= 1
         g.close()
+
+
+def _has_whole(g: Generator, node: Node) -> bool:
+    """Whether the claims as a whole are in it: they yield errors for values."""
+    return any(isinstance(part, Ident) and part.name in g.lazy for part in walk(node))
 
 
 def _may_take_long(line: str) -> bool:
@@ -220,8 +227,8 @@ def _leave(g: Generator, atom: str, result: str, stop: str, iterator: str, leave
 
 
 class _Errors:
-    """What goes wrong in a loop with a condition. cel-go goes on: the last error of the condition is that of the loop,
-    else the first one of what is computed where it holds."""
+    """What goes wrong in a loop. cel-go goes on: the last error of a condition is that of the loop, else the first one of
+    what is computed where it holds; what comes later can still cost too much."""
 
     def __init__(self, g: Generator) -> None:
         self._g = g
@@ -244,6 +251,17 @@ class _Errors:
 
     def element(self, write: Callable[[], Value]) -> Value:
         return self._guarded(write, f"{self._error} = {self._error} or {self._error}x")
+
+    def open_if_none(self) -> None:
+        """A part that is left out once there is an error; the name of the result is looked at all the same."""
+        if self._g.cel_go:
+            self._used = True
+            self._g.open(f"if {self._error} is None:")
+
+    def close_if_none(self) -> None:
+        if self._g.cel_go:
+            self._g.close()
+            self._g.emit("else: c += 1")
 
     def _guarded(self, write: Callable[[], Value], otherwise: str) -> Value:
         """What `write` writes, in a try block where it can fail."""
@@ -289,8 +307,8 @@ def _exists_one(g: Generator, node: Comprehension, predicate: Node) -> Value:
     g.flush()
     g.emit(f"if {condition}: {count} += 1; c += 2")
     loop.close()
-    errors.raised()
     g.charge(2)
+    errors.raised()
     return g.store(f"{count} == 1"), BOOL
 
 
@@ -310,12 +328,12 @@ def _collect(g: Generator, node: Comprehension, keep: Node | None, element: Node
         g.emit(f"{result}.append({value[0]})")
         return value
 
-    known = (write() if keep is None else errors.element(write))[1]
+    known = errors.element(write)[1]
     if keep is not None:
         g.close()
     loop.close()
-    errors.raised()
     g.charge(1)
+    errors.raised()
     return result, list_of(_believable(known))
 
 
@@ -327,6 +345,9 @@ def _insert(g: Generator, node: Comprehension, keep: Node | None, parts: list[No
     loop.open()
     if keep is not None:
         g.open(f"if {errors.condition(keep)}:")
+    alone = len(parts) == 2  # a call of three arguments, which stops at the first that is an error
+    if alone:
+        errors.open_if_none()
     g.charge(2)
 
     def write() -> Value:
@@ -338,14 +359,14 @@ def _insert(g: Generator, node: Comprehension, keep: Node | None, parts: list[No
         g.emit(f"{'insert' if len(atoms) == 2 else 'insert_all'}({entries}, {', '.join(atoms)})")
         return entries, DYN
 
-    if keep is None:
-        write()
-    else:
-        errors.element(write)
+    errors.element(write)
+    if alone:
+        errors.close_if_none()
+    if keep is not None:
         g.close()
     loop.close()
-    errors.raised()
     g.charge(1)
+    errors.raised()
     return g.store(f"protect(inserted({entries}))" if g.unescape else f"inserted({entries})"), DYN
 
 

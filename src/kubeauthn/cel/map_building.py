@@ -83,6 +83,8 @@ def insert(entries: dict[object, tuple[object, object]], key: Any, value: object
         identity = (bool, key)
     elif kind is int or kind is UInt or (kind is float and key.is_integer()):
         identity = (int, int(key))
+    elif kind in (list, tuple, dict):
+        identity = id(key)
     if identity in entries:
         raise EvalError(f"insert failed: key {display_key(key)} already exists")
     entries[identity] = (key, value)

@@ -9,6 +9,7 @@ from .errors import EvalError
 __all__ = ["RegexError", "compile_pattern", "find", "find_all", "matches"]
 
 _CACHE_SIZE = 256
+_MOST_REPEATS = 1000
 _cache: dict[str, Any] = {}
 _options: list[Any] = []
 
@@ -91,9 +92,18 @@ def _go_fault(message: str, pattern: str) -> str:
     for fault, text in _FAULTS.items():
         if message == fault:
             return f"{text}: ``"
+        if message.startswith("bad repetition operator: ") and _is_bad_count(message[message.rfind("{") :]):
+            return f"invalid repeat count: `{message[message.rfind('{') :]}`"  # Go looks at that first
         if message.startswith(fault + ": "):
             return f"{text}: `{message[len(fault) + 2 :]}`"
     return f"{message}: `{pattern}`"
+
+
+def _is_bad_count(text: str) -> bool:
+    """Whether `{2,1}` or `{1001}` is no count."""
+    least, comma, most = text.strip("{}?").partition(",")
+    numbers = [int(part) for part in (least, most) if part.isascii() and part.isdigit()]
+    return any(number > _MOST_REPEATS for number in numbers) or (bool(comma) and numbers != sorted(numbers))
 
 
 def matches(text: str, pattern: str) -> bool:

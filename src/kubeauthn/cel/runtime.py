@@ -20,7 +20,7 @@ from .map_building import (
     new_map_strict,
     protect,
 )
-from .old_optionals import reopened, settled
+from .old_optionals import Failure, reopened, settled
 from .outside import Outside
 from .overloads import CostFunction
 from .values import (
@@ -246,13 +246,6 @@ def iterate_pairs(value: Any) -> Iterator[tuple[object, object]]:
     raise EvalError(f"unsupported comprehension range type: {go_type(value)}")
 
 
-class _Failed(Opaque):
-    """What a key stands for that is not there: nothing can be done with it."""
-
-    __slots__ = ()
-    cel_type = "error"
-
-
 def _lazy_values(fields: dict[str, object]) -> Iterator[object]:
     """Each field under its name, which is taken for an escaped one there as everywhere."""
     if not any("__" in name for name in fields):
@@ -269,8 +262,12 @@ def _field_value(fields: dict[str, object], name: str) -> object:
 
 
 def _value_under(fields: dict[str, object], key: object) -> object:
-    name = unescape_or_none(key) if type(key) is str else None
-    return _Failed() if name is None else fields.get(name, _Failed())
+    """A field, or the error that stands for one that is not there."""
+    if type(key) is not str:
+        return Failure("no such overload")
+    name = unescape_or_none(key)
+    value = MISSING if name is None else fields.get(name, MISSING)
+    return Failure(f"no such key: {key}") if value is MISSING else value
 
 
 def optional_element(value: object) -> object:
@@ -393,7 +390,7 @@ def namespace() -> dict[str, object]:
         find_strict, find_unescaped, insert, insert_all, inserted, int_overflow, is_present, iterate, iterate_pairs,
         missing_variable, new_map, new_map_escaped, new_map_strict, no_key, no_overload, no_room, non_zero, optional,
         optional_element, optional_entry, protect, qualify, qualify_unescaped, raw_optional, raw_or_self, read_field,
-        reopened, settled, wrong_argument, wrong_variable,
+        reopened, settled, size_of, wrong_argument, wrong_variable,
     )  # fmt: skip
     return {
         "ABSORBED": ABSORBED,

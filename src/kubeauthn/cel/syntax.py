@@ -61,6 +61,9 @@ def no_viable(text: str, start: int, offending: Token) -> str:
     if offending[0] in ("true", "false", "null") and offending[2] == start + 1:
         return f"mismatched input '{offending[1]}' expecting IDENTIFIER"
     if offending[0] == "EOF":
-        return f"no viable alternative at input '{_escaped(text[start : start + 1])}'"
+        # white space and comments are part of the input, what is no token is not
+        rest = text[start + 1 :]
+        end = len(text) if not rest.strip() or rest.lstrip().startswith("//") else start + 1
+        return f"no viable alternative at input '{_escaped(text[start:end])}'"
     seen = _escaped(text[start : offending[2]] + offending[1])
     return f"no viable alternative at input '{seen}'"

@@ -87,10 +87,12 @@ def _milliseconds(timestamp: Timestamp, zone: str = "") -> int:
 
 
 def _whole(unit: int) -> Callable[[Duration], int]:
-    """A duration in whole units, cut towards zero."""
+    """A duration in whole units, cut towards zero: of a double, as Go has it, which can round up to the next unit."""
 
     def count(duration: Duration) -> int:
-        units = abs(duration.ns) // unit
+        units, rest = divmod(abs(duration.ns), unit)
+        if unit >= SECOND:
+            units = int(float(units) + float(rest) / float(unit))
         return -units if duration.ns < 0 else units
 
     return count
