@@ -60,6 +60,8 @@ def meant(case: Case, theirs: Case, ours: Case, what: str, ask: Ask, answer: Ask
         return "syntax text" if what == "compile text" and _is_after_first(theirs, ours) else ""
     if what == "decode":
         return _meant_decoding(case, theirs, ours)
+    if what == "config faults":
+        return "syntax text" if _differ_after_first(theirs, ours) else ""
     if what not in ("verdict", "text"):
         return ""
     if proofs.is_empty_name(case, theirs, ours):
@@ -93,6 +95,15 @@ def _is_after_first(theirs: Case, ours: Case) -> bool:
         return "ERROR: " in str(ours.get("compileError"))
     first = [_first_syntax_error(answer.get("compileError")) for answer in (theirs, ours)]
     return bool(first[0]) and first[0] == first[1]
+
+
+def _differ_after_first(theirs: Case, ours: Case) -> bool:
+    """The same faults, and those whose texts differ are of expressions that do not parse."""
+    faults = [answer.get("configErrors") or [] for answer in (theirs, ours)]
+    return len(faults[0]) == len(faults[1]) and all(
+        one == two or _is_after_first({"compileError": one}, {"compileError": two})
+        for one, two in zip(*faults, strict=True)
+    )
 
 
 def _first_syntax_error(text: str | None) -> str:

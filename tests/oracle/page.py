@@ -94,10 +94,9 @@ def _counts(runs: list[tuple[Outcome, Outcome]]) -> str:
     for pair in runs:
         for what, outcome in zip(("recorded", "generated"), pair, strict=True):
             shown = f"{what}, seed {outcome.seed}" if outcome.seed is not None else what
-            lines.append(
-                f"| {outcome.minor} | {shown} | {_duration(outcome.seconds)} | {outcome.cases} | {sum(outcome.meant.values())} | "
-                f"{len(outcome.unexplained)} | {outcome.unanswered} |"
-            )
+            counted = (outcome.cases, sum(outcome.meant.values()), len(outcome.unexplained), outcome.unanswered)
+            cells = (outcome.minor, shown, _duration(outcome.seconds), *counted)
+            lines.append(f"| {' | '.join(map(str, cells))} |")
     note = (
         "\nNo answer: expressions on which the reference itself does not end in time. At most 20 generated differences "
         "of a kind are reduced and counted.\n"

@@ -13,7 +13,7 @@ from .folding import fold
 from .library import costs
 from .overloads import CostFunction, Implementation, Overload
 from .types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, list_of, parse_type
-from .values import UInt
+from .values import MISSING, UInt
 
 if TYPE_CHECKING:
     from .codegen import Generator, Value
@@ -72,8 +72,8 @@ def call(g: Generator, node: Call) -> Value:
     cost = resolved[0].cost if len(resolved) == 1 or resolved[0].cost_by_name else None
     # cel-go reckons a call of one or two arguments even when one of them failed
     early = len(parts) <= 2 and not g.has_constant_pattern(node) and function not in _IN_ORDER
-    if early and (cost is None or g.absorbing):
-        g.charge(1)
+    failing = _failing_cost(cost, len(parts)) if early and (cost is None or g.absorbing) else 0
+    g.charge(failing)
     if function in _IN_ORDER:
         values = [g.value(part) for part in parts]
     elif function in _COMPARISONS and cost is not None:
@@ -82,15 +82,20 @@ def call(g: Generator, node: Call) -> Value:
         values = _operands(g, parts, cost)
     inlined = _inline(g, function, values, overloads)
     if inlined is None:
-        return _general(g, node, values, overloads, cost, early)
+        return _general(g, node, values, overloads, cost, failing)
     value, cost_text = inlined
     if cost is None:
         g.charge(0 if early else 1)
     elif cost_text.isdigit():
-        g.charge(int(cost_text) - int(bool(early and g.absorbing)))
+        g.charge(int(cost_text) - failing)
     else:
-        g.charge_run_time(f"{cost_text} - 1" if early and g.absorbing else cost_text)
+        g.charge_run_time(f"{cost_text} - {failing}" if failing else cost_text)
     return value
+
+
+def _failing_cost(cost: CostFunction | None, count: int) -> int:
+    """What a call has cost whose argument failed: an error has the size of one element."""
+    return 1 if cost is None or count != 1 or cost in costs.ASSERTED else cost((MISSING,), MISSING)
 
 
 def _operands(g: Generator, parts: list[Node], cost: CostFunction | None) -> list[Value]:
@@ -117,8 +122,10 @@ def _operands(g: Generator, parts: list[Node], cost: CostFunction | None) -> lis
 
 
 def _overloads(g: Generator, node: Call) -> tuple[Overload, ...]:
-    if node.overloads and not (node.function in _ONE_FUNCTION and g.cel_go):
-        return node.overloads  # of these, cel-go has one function for all types
+    # of some, cel-go has one function for all types; it is what the overload costs that it goes by
+    one_function = g.cel_go and node.function in _ONE_FUNCTION
+    if node.overloads and not (one_function and node.overloads[0].cost is None):
+        return node.overloads
     count = len(node.args) + (node.target is not None)
     return tuple(
         row
@@ -133,7 +140,7 @@ def _general(
     values: list[Value],
     overloads: tuple[Overload, ...],
     cost: CostFunction | None,
-    early: bool,
+    failing: int,
 ) -> Value:
     row = overloads[0]
     atoms = ", ".join(atom for atom, _ in values)
@@ -148,11 +155,11 @@ def _general(
         target = g.hand_over(row.implementation)
     else:
         target = g.hand_over(_bound(g, node, overloads))
-    paid = "1" if early and g.absorbing else ""
+    paid = str(failing) if failing else ""
     arguments = f"({atoms},)" if values else "()"
     g.may_fail()
     if cost is None:
-        g.charge(0 if early else 1)
+        g.charge(1 - failing)
         if g.absorbing:
             g.flush()
     elif cost not in _FROM_RESULT:

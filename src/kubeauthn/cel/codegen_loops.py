@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from . import codegen_logic as logic
-from .ast import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, walk
+from .ast import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select, walk
 from .folding import NOT_CONSTANT, fold
 from .library.costs import LIST_ASSERTED
 from .macros import SORT_INPUT
@@ -86,6 +86,7 @@ def _may_not_run(node: Node) -> bool:
     return isinstance(node, Comprehension) or (isinstance(node, Call) and node.function in _LEAVE_OUT)
 
 
+_INDEXES = frozenset(("_[_]", "_[?_]", "_?._"))
 _LEAVE_OUT = frozenset(("_&&_", "_||_", "_?_:_", "_[_]", "_[?_]", "_?._", "@in", "or", "orValue"))
 
 
@@ -102,8 +103,8 @@ class _Loop:
         if node.iter_var2:
             scope[node.iter_var2] = (g.temporary(), second)
         self.names = ", ".join(name for name, _ in scope.values())
-        if node.iter_var2 and _has_whole(g, node.iter_range):
-            g.may_be_errors.add(scope[node.iter_var2][0])
+        if _has_whole(g, node.iter_range):
+            g.may_be_errors.update(name for name, _ in scope.values())
         self.scope = scope
         g.may_fail()
         if known.kind == "list" and not node.iter_var2:
@@ -153,8 +154,13 @@ class _Loop:
 
 
 def _has_whole(g: Generator, node: Node) -> bool:
-    """Whether the claims as a whole are in it: they yield errors for values."""
-    return any(isinstance(part, Ident) and part.name in g.lazy for part in walk(node))
+    """Whether the claims as a whole are in it: their loops have errors for elements."""
+    if isinstance(node, Ident):
+        return node.is_global and node.name in g.lazy
+    parts = node.children()
+    if isinstance(node, Select) or (isinstance(node, Call) and node.function in _INDEXES):
+        parts = [part for part in parts if not isinstance(part, Ident)]
+    return any(_has_whole(g, part) for part in parts)
 
 
 def _may_take_long(line: str) -> bool:
@@ -227,8 +233,8 @@ def _leave(g: Generator, atom: str, result: str, stop: str, iterator: str, leave
 
 
 class _Errors:
-    """What goes wrong in a loop. cel-go goes on: the last error of a condition is that of the loop, else the first one of
-    what is computed where it holds; what comes later can still cost too much."""
+    """What goes wrong in a loop. cel-go goes on: the last error of a condition is that of the loop, else the first one
+    of what is computed where it holds; what comes later can still cost too much."""
 
     def __init__(self, g: Generator) -> None:
         self._g = g

@@ -250,15 +250,7 @@ def _lazy_values(fields: dict[str, object]) -> Iterator[object]:
     """Each field under its name, which is taken for an escaped one there as everywhere."""
     if not any("__" in name for name in fields):
         return iter(fields.values())
-    return iter([_field_value(fields, name) for name in fields])
-
-
-def _field_value(fields: dict[str, object], name: str) -> object:
-    unescaped = unescape_or_none(name)
-    value = MISSING if unescaped is None else fields.get(unescaped, MISSING)
-    if value is MISSING:
-        raise no_key(name)
-    return value
+    return iter([_value_under(fields, name) for name in fields])
 
 
 def _value_under(fields: dict[str, object], key: object) -> object:

@@ -60,14 +60,14 @@ def _flatten(elements: object, *depths: object) -> list[object]:
 
 
 def _sort(elements: object) -> list[object]:
-    return _sort_by_keys(elements, elements)
+    return _sort_by_keys(elements, elements, "sort")
 
 
-def _sort_by_keys(elements: Any, keys: Any) -> list[object]:
+def _sort_by_keys(elements: Any, keys: Any, name: str = "@sortByAssociatedKeys") -> list[object]:
     """The elements in the order of their keys."""
     if not isinstance(elements, list | tuple):
         short = isinstance(elements, str | Timestamp | Duration)
-        raise EvalError("no such overload" if short else "no such overload: sort")
+        raise EvalError("no such overload" if short else f"no such overload: {name}")
     if len(elements) != len(keys):
         raise EvalError(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, "

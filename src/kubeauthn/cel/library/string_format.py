@@ -136,7 +136,7 @@ def _fixed(value: Any, letter: str, precision: int | None) -> str:
     number = _double(value, letter)
     if number - number != 0:
         return _special(number)
-    return f"{number:,.{DEFAULT_PRECISION if precision is None else precision}f}"
+    return f"{number + 0.0:,.{DEFAULT_PRECISION if precision is None else precision}f}"
 
 
 def _scientific(value: Any, letter: str, precision: int | None) -> str:
@@ -144,7 +144,7 @@ def _scientific(value: Any, letter: str, precision: int | None) -> str:
     if number - number != 0:
         text = _special(number)
     else:
-        mantissa, _, exponent = f"{number:.6e}".partition("e")
+        mantissa, _, exponent = f"{number + 0.0:.6e}".partition("e")  # no negative zero
         text = f"{mantissa}×10{exponent.lstrip('+').translate(_RAISED)}"
     # The precision is taken for a width: that is how cel-go has it.
     return text.rjust(DEFAULT_PRECISION if precision is None else precision)
