@@ -167,9 +167,9 @@ def _general(
         g.charge_run_time(_minus(_cost_text(g, cost, values, arguments, sure), paid))
     elif g.absorbing:
         # paid even if the call fails, and settled when it has not
-        failing = g.store(f"cost_before({g.hand_over(cost)}, {arguments})")
-        g.charge_run_time(_minus(failing, paid))
-        paid = failing
+        at_failure = g.store(f"cost_before({g.hand_over(cost)}, {arguments})")
+        g.charge_run_time(_minus(at_failure, paid))
+        paid = at_failure
     if g.tracks_origin and node.function == "_+_":
         result = g.store(f"outside.sum({target}, {atoms})")
     elif g.tracks_origin and node.function == "flatten":

@@ -159,7 +159,7 @@ def _has_whole(g: Generator, node: Node) -> bool:
         return node.is_global and node.name in g.lazy
     parts = node.children()
     if isinstance(node, Select) or (isinstance(node, Call) and node.function in _INDEXES):
-        parts = [part for part in parts if not isinstance(part, Ident)]
+        parts = tuple(part for part in parts if not isinstance(part, Ident))
     return any(_has_whole(g, part) for part in parts)
 
 
