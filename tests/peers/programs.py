@@ -16,7 +16,7 @@ from pathlib import Path
 __all__ = ["CACHE_VARIABLE", "MINORS", "PROGRAMS", "Program", "cache_directory", "find", "go_version"]
 
 HERE = Path(__file__).resolve().parent
-MINORS = ("1.37", "1.36", "1.35")
+MINORS = ("1.37", "1.36", "1.35", "1.34")
 """Kubernetes minors whose code is compared, the newest first."""
 CACHE_VARIABLE = "KUBEAUTHN_PEERS"
 """Names the cache for tests, whose home is not the user's."""
@@ -62,6 +62,7 @@ _LIST = (
     Program("dex", "dex"),
     Program("oracle-1.36", "oracle", modfile="minors/1.36.mod"),
     Program("oracle-1.35", "oracle", modfile="minors/1.35.mod"),
+    Program("oracle-1.34", "oracle", modfile="minors/1.34.mod"),
 )
 PROGRAMS = {program.name: program for program in _LIST}
 

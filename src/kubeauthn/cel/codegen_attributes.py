@@ -95,23 +95,20 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
     root, steps = _steps(node)
     testing = bool(steps) and steps[-1].test
     lazy_type = opened = ""
+    is_condition = isinstance(root, Call) and root.function == "_?_:_"
+    charge = (0 if is_condition else int(top)) - int(testing and g.free_has)
+    if g.absorbing:
+        g.charge(charge)  # paid even if the root fails
     if isinstance(root, Ident) and not root.type_value:
         value, lazy_type = _root(g, root)
-        charge = int(top)
-    elif isinstance(root, Call) and root.function == "_?_:_":
+    elif isinstance(root, Call) and is_condition:
         value, opened = _conditional_root(g, root)
-        charge = 0
     else:
-        charge = int(top)
-        if g.absorbing:
-            g.charge(charge)
-            charge = 0
         value = g.value(root)
         if not value[0].isidentifier() or value[0] in ("True", "False", "None"):
             value = g.store(value[0]), value[1]  # Python warns of looking into a literal
-    if testing and g.free_has:
-        charge -= 1
-    g.charge(charge)
+    if not g.absorbing:
+        g.charge(charge)
     if lazy_type and not steps:
         return (g.store(f"{g.hand_over(g.declarations.object_class(lazy_type))}({value[0]})"), DYN), False, ""
     if g.old_cel_go and not lazy_type and _may_be_optional(root, value):
@@ -282,6 +279,8 @@ def _test(g: Generator, value: Value, step: _Step, raw: bool, opened: str, lazy_
         g.emit(f"if {found}: c += 1" if raw else f"if {found} or not {opened}: c += 1")
         return found, BOOL
     g.charge(1)
+    if g.absorbing:
+        g.flush()
     if known.kind == "struct":
         # a declared field of a lazy object is always there; of an object literal, when it was given
         return g.store(f"{key} in {atom}.fields if hasattr({atom}, 'fields') else True"), BOOL

@@ -95,7 +95,9 @@ def call(g: Generator, node: Call) -> Value:
 
 def _failing_cost(cost: CostFunction | None, count: int) -> int:
     """What a call has cost whose argument failed: an error has the size of one element."""
-    return 1 if cost is None or count != 1 or cost in costs.ASSERTED else cost((MISSING,), MISSING)
+    if cost is None or count != 1 or costs.ASSERTED.get(cost, (count,))[0] < count:
+        return 1
+    return cost((MISSING,), MISSING)
 
 
 def _operands(g: Generator, parts: list[Node], cost: CostFunction | None) -> list[Value]:
