@@ -8,6 +8,7 @@ import sys
 import threading
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +27,7 @@ from kubeauthn.plugin import signer
 from kubeauthn.plugin.signer import Configuration
 from kubeauthn.plugins.signer_kms import KmsSigner
 from kubeauthn.testing import ApiServer, CertificateAuthority
+from tests.integration.checked_plugin import check
 from tests.integration.signer_scene import issue
 from tests.integration.softhsm import client_certificate
 
@@ -110,15 +112,19 @@ class KeyService(BaseHTTPRequestHandler):
         operation = self.headers["X-Amz-Target"].rpartition(".")[2]
         self.asked.append((operation, self.headers["Authorization"].split()[0]))
         answer = {"KeyId": request["KeyId"], "KeyUsage": "SIGN_VERIFY"}
-        if operation == "Sign":
-            assert (request["MessageType"], request["SigningAlgorithm"]) == ("DIGEST", "ECDSA_SHA_256")
+        status = 200
+        if operation == "Sign" and request["SigningAlgorithm"] != "ECDSA_SHA_256":
+            # One algorithm a key: that is the service's rule.
+            status, answer = 400, {"__type": "InvalidKeyUsageException", "message": "not for this key"}
+        elif operation == "Sign":
+            assert request["MessageType"] == "DIGEST"
             signature = self.key.sign(b64decode(request["Message"]), ec.ECDSA(utils.Prehashed(SHA256())))
             answer["Signature"] = b64encode(signature).decode()
         else:
             content = self.key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
             answer["PublicKey"] = b64encode(content).decode()
         body = json.dumps(answer).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/x-amz-json-1.1")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -127,9 +133,11 @@ class KeyService(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
-def test_the_program_and_a_connection_with_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """kubeauthn-signer-kms as a client runs it, its service behind TLS, and an API server."""
-    ca = CertificateAuthority()
+@contextmanager
+def entry_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca: CertificateAuthority
+) -> Iterator[dict[str, str]]:
+    """A kubeconfig entry for kubeauthn-signer-kms as a client runs it, its service behind TLS."""
     certificate = tmp_path / "cert.der"
     certificate.write_bytes(issue(ca, KeyService.key))
     (tmp_path / "ca.pem").write_bytes(ca.certificate_pem)
@@ -139,19 +147,33 @@ def test_the_program_and_a_connection_with_its_key(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
     monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "ca.pem"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), KeyService) as service, ApiServer(ca=ca) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), KeyService) as service:
         service.socket = ca.server_context().wrap_socket(service.socket, server_side=True)
         thread = threading.Thread(target=service.serve_forever)
         thread.start()
         try:
             config = {"pathExec": str(program), "keyId": "alias/jane", "pathCert": str(certificate)}
-            config |= {"region": "eu-central-1", "endpointUrl": f"https://127.0.0.1:{service.server_port}"}
-            user = {"auth-provider": {"name": "externalSigner", "config": config}}
-            path = server.write_kubeconfig(tmp_path / "config", user)
-            with connect(kubeconfig=str(path)) as api:
-                assert api.get("/api/v1/namespaces").status_code == 200
+            yield config | {"region": "eu-central-1", "endpointUrl": f"https://127.0.0.1:{service.server_port}"}
         finally:
             service.shutdown()
             thread.join(10)
+
+
+def test_the_program_and_a_connection_with_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ca = CertificateAuthority()
+    with entry_of_the_program(tmp_path, monkeypatch, ca) as config, ApiServer(ca=ca) as server:
+        user = {"auth-provider": {"name": "externalSigner", "config": config}}
+        path = server.write_kubeconfig(tmp_path / "config", user)
+        with connect(kubeconfig=str(path)) as api:
+            assert api.get("/api/v1/namespaces").status_code == 200
     assert [each.user for each in server.requests] == ["jane"]
     assert ("Sign", "AWS4-HMAC-SHA256") in KeyService.asked
+
+
+def test_plugin_check_finds_no_fault_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with entry_of_the_program(tmp_path, monkeypatch, CertificateAuthority()) as config:
+        options = [word for name, value in config.items() for word in ("--config", f"{name}={value}")]
+        checked = check(config["pathExec"], options=tuple(options))
+    assert checked.report["plugin"] == "signer"
+    assert checked.faults == [], checked.report
+    assert {"sign ec sha384", "sign ec sha512"} <= set(checked.notes) <= {"sign ec sha384", "sign ec sha512", "speed"}

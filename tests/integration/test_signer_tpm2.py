@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from kubeauthn.plugin.signer import Configuration
 from kubeauthn.plugins.signer_tpm2 import Tpm2Signer
 from kubeauthn.plugins.tpm2_device import TpmDevice
 from tests.integration import signer_process
+from tests.integration.checked_plugin import check
 from tests.integration.softhsm import client_certificate
 
 pytestmark = pytest.mark.needs("swtpm", "tpm2_createprimary")
@@ -138,6 +140,17 @@ def test_every_algorithm_verifies(tpm: SoftTpm, handle: int, algorithm: SigningA
     configuration = entry(tpm, handle)
     leaf = signer_process.certificate("tpm2", configuration)
     signer_process.check(leaf, signer_process.sign("tpm2", configuration, algorithm), algorithm)
+
+
+@pytest.mark.parametrize("handle", [RSA, P256, P384], ids=["rsa", "p256", "p384"])
+def test_plugin_check_finds_no_fault_in_it(tpm: SoftTpm, tmp_path: Path, handle: int):
+    program = tmp_path / "kubeauthn-signer-tpm2"
+    program.write_text(f"#!{sys.executable}\nfrom kubeauthn.plugins.signer_tpm2 import main\nmain()\n")
+    program.chmod(0o700)
+    options = [word for name, value in entry(tpm, handle).items() for word in ("--config", f"{name}={value}")]
+    checked = check(program, options=tuple(options))
+    assert checked.report["plugin"] == "signer"
+    assert checked.faults == [], checked.report
 
 
 def test_a_key_with_an_authorisation_value(tpm: SoftTpm):
