@@ -13,7 +13,20 @@ _FIXED = frozenset((
     "type", "len", "iter", "next", "enumerate", "hasattr", "isinstance", "abs", "min", "max", "range",
     "str", "int", "float", "bool", "bytes", "dict", "list", "tuple", "set", "frozenset", "KeyError",
 )) | frozenset(namespace())  # fmt: skip
-_ATTRIBUTES = frozenset(("get", "value", "fields", "append", "ns", "startswith", "endswith", "isascii", "split")) | {
+_ATTRIBUTES = frozenset(
+    (
+        "get",
+        "value",
+        "error",
+        "fields",
+        "append",
+        "ns",
+        "startswith",
+        "endswith",
+        "isascii",
+        "split",
+    )
+) | {  # fmt: skip
     name for name in vars(Outside) if not name.startswith("_")
 }
 

@@ -154,7 +154,12 @@ class Generator(Writer):
         def body() -> None:
             if self.assigned is not None:
                 self.assigned.append(name)
+            self.emit("try:")
+            self.indent += 1
             self.emit(f"{name} = {write()}")
+            self.indent -= 1
+            self.emit("except LimitError: raise")
+            self.emit(f"except ABSORBED as {name}x: {name} = Raised({name}x)")
 
         self.absorbing += 1
         self.when_used[name] = self.put_aside(body)
@@ -169,6 +174,7 @@ class Generator(Writer):
         if function is not None:
             self.may_fail()
             self.emit(f"if {name} is MISSING: {function}()")
+            self.emit(f"if type({name}) is Raised: raise {name}.error")
 
     def variable(self, name: str) -> str:
         """A variable of the caller, read at the start; where it is used it must be there."""

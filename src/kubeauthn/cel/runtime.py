@@ -223,6 +223,15 @@ def go_type(value: object) -> str:
     return _GO_TYPES.get(type(value)) or f"cel.{type(value).__name__}"
 
 
+class Raised:
+    """The error of a part that is computed once and used often."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
 def iterate(value: Any) -> Iterator[object]:
     """The elements of a list, the keys of a map."""
     kind = type(value)
@@ -392,5 +401,6 @@ def namespace() -> dict[str, object]:
         "NONE": NONE,
         "Optional": Optional,
         "Outside": Outside,
+        "Raised": Raised,
         **{function.__name__: function for function in functions},
     }
