@@ -26,9 +26,7 @@ _ATTRIBUTES = frozenset(
         "isascii",
         "split",
     )
-) | {  # fmt: skip
-    name for name in vars(Outside) if not name.startswith("_")
-}
+) | {name for name in vars(Outside) if not name.startswith("_")}
 
 
 def foreign_names(python: str) -> set[str]:
