@@ -42,6 +42,7 @@ SET_ASIDE = {
 }
 _GAVE_UP = (": error recovery token lookahead limit exceeded", ": max recursion depth exceeded")
 _TOO_DEEP = ": expression recursion limit exceeded"
+_STRAY = "stray bits in the last character"
 _UNHASHABLE = "runtime error: hash of unhashable type "
 Case = dict[str, Any]
 Ask = Callable[[Case], Case]
@@ -73,8 +74,11 @@ def meant(case: Case, theirs: Case, ours: Case, what: str, ask: Ask, answer: Ask
         return "exact claims" if same or meant(earlier, theirs, then, what, ask, answer) else ""
     if proofs.is_odd_claim(case, theirs, ours):
         return "exact claims"
-    if "stray bits in the last character" in str(ours.get("error")) and proofs.is_lax_text(case, theirs, answer):
-        return "canonical"
+    plain = proofs.without_stray_bits(case) if _STRAY in str(ours.get("error")) else None
+    if plain is not None:
+        then = answer(plain)
+        same = proofs.agree(theirs, then)
+        return "canonical" if same or meant(plain, theirs, then, what, ask, answer) else ""
     if proofs.is_list_of_kind(case, theirs, ours, ask, answer):
         return "lists"
     return "order" if proofs.is_another_order(case, theirs, ours, ask, answer) else ""
@@ -93,8 +97,9 @@ def _is_planning_panic(theirs: Case, ours: Case) -> bool:
 def _is_after_first(theirs: Case, ours: Case) -> bool:
     if any(limit in str(theirs.get("compileError")) for limit in _GAVE_UP):
         return "ERROR: " in str(ours.get("compileError"))
-    first = [_first_syntax_error(answer.get("compileError")) for answer in (theirs, ours)]
-    return bool(first[0]) and first[0] == first[1]
+    texts = [str(answer.get("compileError")) for answer in (theirs, ours)]
+    first = [_first_syntax_error(text) for text in texts]
+    return (bool(first[0]) and first[0] == first[1]) or all(_TOO_DEEP in text for text in texts)
 
 
 def _differ_after_first(theirs: Case, ours: Case) -> bool:
@@ -106,9 +111,9 @@ def _differ_after_first(theirs: Case, ours: Case) -> bool:
     )
 
 
-def _first_syntax_error(text: str | None) -> str:
+def _first_syntax_error(text: str) -> str:
     """Place and words of the first of the lines that report a syntax error."""
-    lines = [line for line in (text or "").splitlines() if "Syntax error: " in line or _TOO_DEEP in line]
+    lines = [line for line in text.splitlines() if "Syntax error: " in line]
     return lines[0].removeprefix("compilation failed: ") if lines else ""
 
 

@@ -19,7 +19,7 @@ from tests.oracle.process import Oracle, OracleFault
 from tests.oracle.reduce import reduced
 from tests.peers import find
 
-__all__ = ["NO_ORACLE", "find_oracle", "fuzz", "replay", "say"]
+__all__ = ["NO_ORACLE", "find_oracle", "fuzz", "replay", "say", "still_open"]
 
 NO_ORACLE = 3
 MOST_FINDINGS_OF_A_KIND = 20
@@ -83,6 +83,21 @@ def fuzz(
     )
     say(f"differences that are meant: {meant}; others: {kinds}")
     return outcome if only else kept(outcome)
+
+
+def still_open(outcome: Outcome) -> list[Difference]:
+    """The differences of an earlier run that are there now, too."""
+    program = find_oracle(outcome.minor)
+    if program is None or not outcome.unexplained:
+        return outcome.unexplained
+    found = []
+    with Oracle(program) as oracle:
+        sides = Sides(oracle, outcome.minor)
+        for difference in outcome.unexplained:
+            now = sides.compare(difference.case)
+            if now is not None and not now.reason:
+                found.append(now)
+    return found
 
 
 def _reduce(sides: Sides, difference: Difference) -> Difference:
