@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from kubeauthn._core.authentication.load import load_configuration
-from kubeauthn._core.authentication.verify import check_audience, check_times
+from kubeauthn._core.authentication.verify import check_audience, check_times, check_types
 from kubeauthn.cel import CelError
 from kubeauthn.cel.kubernetes import decode_claims
 from kubeauthn.errors import AuthenticationConfigError, TokenError
@@ -56,7 +56,7 @@ def is_another_order(case: Case, theirs: Case, ours: Case, ask: Ask, answer: Ask
     their_error, our_error = theirs.get("error"), ours.get("error")
     if not their_error or not our_error:
         return False
-    before = (_time_fault(case), *_audience_faults(case))
+    before = (_type_fault(case), _time_fault(case), *_audience_faults(case))
     if their_error in before and (our_error in before or our_error.startswith(_BAD_SIGNATURE)):
         return True  # both faults are there; go-oidc until 2.3 looks at the signature last
     variants = [*_one_check_each(case), *_other_times(case)]
@@ -171,6 +171,15 @@ def _other_times(case: Case) -> Iterator[Case]:
         wanted = [audiences] if isinstance(audiences, str) else audiences
         entries = [{**entry, "issuer": {**entry["issuer"], "audiences": wanted}} for entry in document["jwt"]]
         yield _with(case, {**document, "jwt": entries})
+
+
+def _type_fault(case: Case) -> str:
+    """What we would say of the types of the token's claims, if its signature did not come first."""
+    try:
+        check_types(decode_claims(case.get("claims") or "{}"))
+    except (TokenError, CelError) as error:
+        return str(error)
+    return ""
 
 
 def _time_fault(case: Case) -> str:
