@@ -78,6 +78,7 @@ class _Composer:
         self._next = loader.get_event
         self._anchors: dict[str, Node | None] = {}  # None: still open
         self._aliased = 0
+        self._brackets: list[str] = []  # what closes the brackets that are open
         # What is well-formed but means nothing is said after the last syntax error: first values, then keys.
         self._bad_values: list[Exception] = []
         self._bad_keys: list[Exception] = []
@@ -119,14 +120,25 @@ class _Composer:
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
+            if self._brackets and event.implicit[0] and "?" in event.value[1:]:
+                # go-yaml ends a plain text there, in brackets
+                where = f"line {line - 1}: " if line > 1 else ""
+                raise unreadable(f"yaml: {where}did not find expected ',' or '{self._brackets[-1]}'", line, column)
             node = self._scalar(event, line, column)
-        elif isinstance(event, yaml.SequenceStartEvent):
+            if event.anchor is not None:
+                self._anchors[event.anchor] = node
+            return node
+        if event.flow_style:
+            self._brackets.append("]" if isinstance(event, yaml.SequenceStartEvent) else "}")
+        if isinstance(event, yaml.SequenceStartEvent):
             items = []
             while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
                 items.append(self._node(inner, depth + 1))
             node = Node("array", items, line, column, 1 + sum(item.size for item in items))
         else:
             node = self._mapping(line, column, depth)
+        if event.flow_style:
+            self._brackets.pop()
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
