@@ -112,16 +112,6 @@ def test_the_documented_json_is_what_is_printed(tmp_path: Path):
     assert list(printed["suites"][0]["cases"][0]) == list(shown["suites"][0]["cases"][0])
 
 
-def test_the_example_of_the_documentation_runs(tmp_path: Path):
-    page = (Path(__file__).parents[2] / "docs" / "suites.md").read_text()
-    text = page.partition("```yaml\n")[2].partition("```")[0].replace("keys: jwks.json", "# keys:")
-    (tmp_path / "suite.yaml").write_text(text)
-    (tmp_path / "authn.yaml").write_text(CONFIG.replace("orValue(0)", "orValue(2)"))
-    out = io.StringIO()
-    world = World(stdin=io.StringIO(), stdout=out, stderr=io.StringIO(), environ={})
-    assert main(["test", str(tmp_path / "suite.yaml")], world) == 0, out.getvalue()
-
-
 def test_junit_holds_whatever_a_name_holds(tmp_path: Path):
     evil = {**case({"username": "<&\"']]>\x00\x1b"}), "name": "<evil> & \x1b \"'"}
     code, _, _ = run(
