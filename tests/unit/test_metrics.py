@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 
 import pytest
 
@@ -10,10 +11,11 @@ prometheus_client = pytest.importorskip("prometheus_client")
 
 
 @pytest.fixture
-def registry() -> object:
+def registry(monkeypatch: pytest.MonkeyPatch) -> object:
     from kubeauthn.client import prometheus
 
     before = metrics.listener()
+    monkeypatch.setattr(metrics, "_expiries", weakref.WeakKeyDictionary())  # other tests' certificates may still live
     registry = prometheus_client.CollectorRegistry()
     prometheus.install(registry)
     yield registry

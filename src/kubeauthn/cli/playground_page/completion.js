@@ -20,7 +20,9 @@ export class Completion {
       if (event.inputType === "insertText" && /^[A-Za-z]$/.test(event.data ?? "")) this.open();
       else this.close();
     });
-    for (const event of ["blur", "scroll", "click"]) area.addEventListener(event, () => this.close());
+    for (const event of ["blur", "click"]) area.addEventListener(event, () => this.close());
+    // An answer that arrives may move the text: the list goes with its line.
+    area.addEventListener("scroll", () => this.list.hidden || this.place());
   }
 
   key(event) {
@@ -84,8 +86,8 @@ export class Completion {
       return element("li", { role: "option", id: `completion-${index}`, onmousedown: take }, field.name, about);
     }));
     this.list.hidden = false;
-    this.place();
     this.choose(0);
+    this.place();
   }
 
   // Below the line, or above it where there is more room.
@@ -95,6 +97,10 @@ export class Completion {
     const box = this.list.parentElement;
     const padding = parseFloat(getComputedStyle(area).paddingTop);
     const top = (lines.length - 1) * lineHeight + padding - area.scrollTop;
+    if (top < 0 || top > box.clientHeight) {
+      this.close();
+      return;
+    }
     const below = box.clientHeight - top - lineHeight;
     const style = this.list.style;
     style.maxHeight = `${Math.max(below, top) - 8}px`;
