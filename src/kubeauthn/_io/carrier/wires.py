@@ -317,7 +317,8 @@ class TlsWire(_Socket):
         data, self._kept = b"".join(self._kept), []
         if data:
             self._end.received(data)
-        # Until OpenSSL wants more, not until the buffer is empty: it may have read ahead of what it has given out.
+        # Until OpenSSL wants more, not until our buffer is empty: with a signer's key, answers stopped half way. That
+        # it had read ahead of what it gave out fits this, and is not proven.
         while not self._paused and not self.closed:
             size = self._decrypt(_plain)
             if self._outgoing.pending:
