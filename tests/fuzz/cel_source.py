@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import ast
 
+from kubeauthn.cel.grown_lists import Grown
 from kubeauthn.cel.outside import Outside
 from kubeauthn.cel.runtime import namespace
 
 _FIXED = frozenset((
-    "run", "V", "c", "lim", "dl", "room", "rounds", "outside", "tick", "first_limit", "e",
+    "run", "V", "c", "lim", "dl", "room", "rounds", "outside", "grown", "tick", "first_limit", "e",
     # what it uses of Python
     "type", "len", "iter", "next", "enumerate", "hasattr", "isinstance", "abs", "min", "max", "range",
     "str", "int", "float", "bool", "bytes", "dict", "list", "tuple", "set", "frozenset", "KeyError",
 )) | frozenset(namespace())  # fmt: skip
-_ATTRIBUTES = frozenset(
-    (
-        "get",
-        "value",
-        "error",
-        "fields",
-        "append",
-        "ns",
-        "startswith",
-        "endswith",
-        "isascii",
-        "split",
-    )
-) | {name for name in vars(Outside) if not name.startswith("_")}
+_ATTRIBUTES = frozenset((
+    "get", "value", "error", "fields", "append", "ns", "startswith", "endswith", "isascii", "split",
+)) | {name for kind in (Outside, Grown) for name in vars(kind) if not name.startswith("_")}  # fmt: skip
 
 
 def foreign_names(python: str) -> set[str]:
@@ -43,7 +33,7 @@ def foreign_names(python: str) -> set[str]:
             foreign.add(node.id)
         elif isinstance(node, ast.ExceptHandler) and node.name and not _own(node.name):
             foreign.add(node.name)
-        elif isinstance(node, ast.keyword) and node.arg:
+        elif isinstance(node, ast.keyword) and node.arg and node.arg != "deadline":
             foreign.add(node.arg)
     return foreign
 

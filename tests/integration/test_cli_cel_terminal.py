@@ -32,7 +32,7 @@ def test_a_person_types_expressions() -> None:
         os.write(master, b'claims.sub + "!"\n')
         wait_for('"jane!"')
         os.write(master, b":quit\n")
-        assert process.wait(10) == 0
+        assert process.wait(40) == 0
     finally:
         process.kill()
         process.wait()

@@ -7,7 +7,7 @@ generator's own and stricter than the checker's, which takes dyn for whatever is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from . import codegen_attributes as attributes
@@ -18,12 +18,13 @@ from .ast import Call, Comprehension, Ident, ListLiteral, MapLiteral, Node, Sele
 from .dispatch import bind
 from .errors import EvalError
 from .folding import NOT_CONSTANT, fold, has_good_keys
+from .grown_lists import grows_lists
 from .limits import MAX_JOINED_ELEMENTS
 from .map_building import protect
 from .outside import shows_origin
-from .types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, list_of, map_of
-from .values import CelMap, UInt
-from .writer import Writer
+from .types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, format_type, list_of, map_of
+from .values import INT_MAX, INT_MIN, UINT_MAX, CelMap, UInt
+from .writer import COUNTERS, Writer
 
 if TYPE_CHECKING:
     from .declarations import Declarations
@@ -44,7 +45,11 @@ _PYTHON_TYPES = {
     "int": ("int",),
     "list": ("list", "tuple"),
     "string": ("str",),
+    "duration": ("Duration",),
+    "timestamp": ("Timestamp",),
+    "uint": ("UInt",),
 }
+_BOUNDS = {"int": (INT_MIN, INT_MAX), "uint": (0, UINT_MAX)}
 _SCALARS = frozenset((BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT))
 _SAFE_KEYS = frozenset((BOOL, INT, STRING, UINT))
 _PATTERNS = frozenset(("matches", "find", "findAll"))
@@ -65,10 +70,13 @@ class Generator(Writer):
         self.old_cel_go = quirks.old_cel_go
         self.scopes: list[dict[str, Value]] = []
         self.variables: dict[str, str] = {}
+        self.fields_at_hand: Mapping[str, Mapping[str, str]] = {}
+        """By variable and field: Python names of what is known to be a value of the field's type."""
         self.seen: set[str] = set()
         self.when_used: dict[str, str] = {}
         self.may_be_errors: set[str] = set()
         self.tracks_origin = False  # see `outside`
+        self.grows_lists = False  # see `grown_lists`
         self._bound: dict[tuple[str, tuple[Overload, ...]], Implementation] = {}
 
     def bound(self, function: str, overloads: tuple[Overload, ...]) -> Implementation:
@@ -76,7 +84,7 @@ class Generator(Writer):
         key = (function, overloads)
         found = self._bound.get(key)
         if found is None:
-            found = self._bound[key] = bind(function, overloads)
+            found = self._bound[key] = bind(function, overloads, self.declarations.fields)
         return found
 
     def has_constant_pattern(self, node: Call) -> bool:
@@ -187,7 +195,10 @@ class Generator(Writer):
         tests = () if declared.nullable else _PYTHON_TYPES.get(declared.kind, ())
         if tests:
             test = " and ".join(f"type({python}) is not {test}" for test in tests)
-            self.emit(f"if {test}: raise wrong_variable({name!r}, {python}, {str(declared)!r})")
+            if declared.kind in _BOUNDS:
+                least, most = _BOUNDS[declared.kind]
+                test += f" or not {least} <= {python} <= {most}"
+            self.emit(f"if {test}: raise wrong_variable({name!r}, {python}, {format_type(declared)!r})")
         elif name not in self.seen:
             self.emit(f"if {python} is MISSING: raise missing_variable({name!r})")
             if self.indent == 1:  # no block and no other function: from here on it is there
@@ -245,9 +256,12 @@ class Generator(Writer):
             )
             self.emit(f"raise EvalError({text!r})")
             return "None", DYN
-        maker = self.hand_over(well_known.make(node.name) if known else self.declarations.object_class(node.name))
+        maker = self.hand_over(well_known.make(node.name) if known else self._object_class(node.name))
         self.may_fail()
         return self.store(f"{maker}({{{', '.join(parts)}}})"), DYN
+
+    def _object_class(self, name: str) -> type:
+        return self.declarations.object_class(name, lazy=name in self.lazy.values())
 
     # --- conditions
 
@@ -266,10 +280,12 @@ class Generator(Writer):
         head = ["def run(V):"]
         for name, python in self.variables.items():
             head += [f"    try: {python} = V[{name!r}]", f"    except KeyError: {python} = MISSING"]
+        if cost == "c":
+            head.append("    " + COUNTERS)
         return "\n".join([*head, *body, f"    return {result}, {cost}", ""])
 
     def body(self, value: Value) -> tuple[list[str], str, str]:
-        """The statements of such a function, and expressions for the value and the cost."""
+        """The statements of such a function but for COUNTERS, and expressions for the value and the cost."""
         shared = any(isinstance(constant, (list, dict, CelMap)) for constant in self.names.values())
         result = f"detached({value[0]})" if shared and value[1] not in _SCALARS else value[0]
         head = []
@@ -277,14 +293,14 @@ class Generator(Writer):
             head.append(f"    room = {MAX_JOINED_ELEMENTS}; rounds = 0")
         if any("outside." in line for line in (*self.functions, *self.lines)):
             head.append("    outside = Outside(V)")
+        if self.grows_lists:
+            head.append("    grown = Grown()")
         if not self.functions and self.pending <= self.first_limit and not any(map(_counts, self.lines)):
             # what costs the same always, and little, need not count
             return [*head, *self.lines], result, str(self.pending)
         if not self.limit_checked():
             self.flush()
             self.check_limit()
-        # The time limit runs from the first look at the clock: before it little can have happened.
-        head.append("    c = 0; lim = first_limit; dl = 0.0")
         if self.shared:
             head.append(f"    {' = '.join(self.shared)} = None")
         return [*head, *self.functions, *self.lines], result, "c"
@@ -296,4 +312,5 @@ def _counts(line: str) -> bool:
 
 def generate(generator: Generator, node: Node) -> str:
     generator.tracks_origin = generator.unescape and shows_origin(node)
+    generator.grows_lists = generator.cel_go and grows_lists(node)
     return generator.finish(generator.value(node))

@@ -43,11 +43,15 @@ def is_from_outside(g: Generator, node: Node) -> bool:
 
 
 class _Step:
-    """One select or index: `key` is a string that is known now, or `node` computes it."""
+    """One select or index: `key` is a string that is known now, or `node` computes it. `found`: the type of what is
+    there, as the checker has it."""
 
-    __slots__ = ("key", "node", "optional", "test")
+    __slots__ = ("found", "key", "node", "optional", "test")
 
-    def __init__(self, key: str | None, node: Node | None, optional: bool, test: bool = False) -> None:
+    def __init__(
+        self, found: Type | None, key: str | None, node: Node | None, optional: bool, test: bool = False
+    ) -> None:
+        self.found = found
         self.key = key
         self.node = node
         self.optional = optional
@@ -58,15 +62,15 @@ def _steps(node: Node) -> tuple[Node, list[_Step]]:
     steps: list[_Step] = []
     while True:
         if isinstance(node, Select):
-            steps.append(_Step(node.field, None, optional=False, test=node.test_only))
+            steps.append(_Step(node.type, node.field, None, optional=False, test=node.test_only))
             node = node.operand
         elif isinstance(node, Call) and node.function in _INDEXES and len(node.args) == 2 and node.target is None:
             key = node.args[1]
             optional = node.function != "_[_]"
             if isinstance(key, Literal) and type(key.value) is str:
-                steps.append(_Step(key.value, None, optional))
+                steps.append(_Step(node.type, key.value, None, optional))
             else:
-                steps.append(_Step(None, key, optional))
+                steps.append(_Step(node.type, None, key, optional))
             node = node.args[0]
         else:
             steps.reverse()
@@ -102,7 +106,7 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
     if isinstance(root, Ident) and not root.type_value:
         value, lazy_type = _root(g, root)
     elif isinstance(root, Call) and is_condition:
-        value, opened = _conditional_root(g, root)
+        value, opened = (conditional(g, root), "") if _is_object(g, root.type) else _conditional_root(g, root)
     else:
         value = g.value(root)
         if not value[0].isidentifier() or value[0] in ("True", "False", "None"):
@@ -110,7 +114,8 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
     if not g.absorbing:
         g.charge(charge)
     if lazy_type and not steps:
-        return (g.store(f"{g.hand_over(g.declarations.object_class(lazy_type))}({value[0]})"), DYN), False, ""
+        made = g.hand_over(g.declarations.object_class(lazy_type, lazy=True))
+        return (g.store(f"{made}({value[0]})"), DYN), False, ""
     if g.old_cel_go and not lazy_type and _may_be_optional(root, value):
         value = _reopened(g, value)
     if not steps:
@@ -121,6 +126,8 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
         inside = f"settled({value[0]}.value)" if g.old_cel_go else f"{value[0]}.value"
         value = g.store(f"{inside} if {opened} else {value[0]}"), DYN
     raw = False
+    if not opened:
+        value = _as_object(g, value, root.type)
     for step in steps:
         if step.test:
             return _test(g, value, step, raw, opened, lazy_type), False, "False"
@@ -128,11 +135,23 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
         if raw or opened:
             value = _find_if_there(g, value, step, "" if raw else opened, lazy_type)
         else:
-            value = _qualify(g, value, step, lazy_type)
+            value = _as_object(g, _qualify(g, value, step, lazy_type), step.found)
         lazy_type = ""
     if opened and not raw:
         return (g.store(f"optional({value[0]}) if {opened} else {value[0]}"), DYN), False, opened
     return value, raw, "True" if raw else "False"
+
+
+def _as_object(g: Generator, value: Value, checked: Type | None) -> Value:
+    """A value that the checker has for an object: `read_field` looks whether it is one."""
+    return (value[0], checked) if value[1] is DYN and checked is not None and _is_object(g, checked) else value
+
+
+def _is_object(g: Generator, of: Type | None) -> bool:
+    """Whether it is a type that a user declared by its fields."""
+    if of is None or of.kind != "struct":
+        return False
+    return of.name in g.declarations.fields and of.name not in g.lazy.values()
 
 
 def _reopened(g: Generator, value: Value) -> Value:
@@ -220,11 +239,9 @@ def _key(g: Generator, step: _Step, *, lazy: bool) -> tuple[str, Type]:
 def _qualify(g: Generator, value: Value, step: _Step, lazy_type: str) -> Value:
     """A step that must find something."""
     atom, known = value
+    g.charge(1)  # paid even if the key fails
     key, key_type = _key(g, step, lazy=bool(lazy_type))
     g.may_fail()
-    g.charge(1)
-    if g.absorbing:
-        g.flush()
     if known.kind == "struct":
         return _field(g, atom, known, step), _field_type(g, known, step)
     result = g.temporary()
@@ -239,6 +256,8 @@ def _qualify(g: Generator, value: Value, step: _Step, lazy_type: str) -> Value:
         g.emit(f"try: {result} = {atom}[{key}] if type({atom}) is dict else qualify({atom}, {step.key!r})")
         g.emit(f"except KeyError: raise no_key({step.key!r}) from None")
     else:
+        if lazy_type:
+            g.emit(f"check_name({key})")
         g.emit(f"{result} = {'qualify_unescaped' if g.unescape else 'qualify'}({atom}, {key})")
     return result, DYN
 
@@ -253,7 +272,11 @@ def _find(g: Generator, value: Value, step: _Step, lazy_type: str) -> Value:
         g.charge(1)
         return _field(g, atom, known, step), DYN
     if lazy_type:
-        g.emit(f"{result} = {atom}.get({key}, MISSING)" if step.key is not None else f"{result} = find({atom}, {key})")
+        g.emit(
+            f"{result} = {atom}.get({key}, MISSING)"
+            if step.key is not None
+            else f"check_name({key}); {result} = find({atom}, {key})"
+        )
     else:
         finder = "find" if g.cel_go else "find_strict"
         if g.unescape and (step.key is None or "__" in step.key):
@@ -274,17 +297,24 @@ def _test(g: Generator, value: Value, step: _Step, raw: bool, opened: str, lazy_
     elif g.unescape and step.key is not None and "__" in step.key:
         present = f"find_unescaped({atom}, {step.key!r}) is not MISSING"
     if raw or opened:
+        if not raw:
+            g.flush()
+            g.emit(f"if not {opened}: c += 1")  # paid even if it fails
         found = g.store(present)
         g.flush()
-        g.emit(f"if {found}: c += 1" if raw else f"if {found} or not {opened}: c += 1")
+        g.emit(f"if {found}: c += 1" if raw else f"if {opened} and {found}: c += 1")
         return found, BOOL
     g.charge(1)
     if g.absorbing:
         g.flush()
     if known.kind == "struct":
-        # a declared field of a lazy object is always there; of an object literal, when it was given
-        return g.store(f"{key} in {atom}.fields if hasattr({atom}, 'fields') else True"), BOOL
+        # a declared field of a lazy object is always there; of an object of one's own, when it was given
+        return g.store(f"has_field({atom}, {key})" if known.name not in g.lazy.values() else _is_there(atom, key)), BOOL
     return g.store(present), BOOL
+
+
+def _is_there(atom: str, key: str) -> str:
+    return f"{key} in {atom}.fields if hasattr({atom}, 'fields') else True"
 
 
 def _field_type(g: Generator, known: Type, step: _Step) -> Type:
@@ -294,8 +324,20 @@ def _field_type(g: Generator, known: Type, step: _Step) -> Type:
 
 def _field(g: Generator, atom: str, known: Type, step: _Step) -> str:
     """A declared field; one that was not given has its type's zero value."""
+    for variable, fields in g.fields_at_hand.items():
+        if step.key is not None and step.key in fields and g.variables.get(variable) == atom:
+            return fields[step.key]
     of = g.declarations.fields.get(known.name, {}).get(step.key or "", DYN)
-    default = {"string": "''", "int": "0", "double": "0.0", "bool": "False", "bytes": "b''", "list": "[]", "map": "{}"}
+    default = {
+        "string": "''",
+        "int": "0",
+        "double": "0.0",
+        "bool": "False",
+        "bytes": "b''",
+        "list": "[]",
+        "map": "{}",
+        "uint": "UInt(0)",
+    }
     zero = "None" if of.nullable else default.get(of.kind, "None")
     if not atom.isidentifier():
         return g.store(f"read_field({atom}, {step.key!r}, {zero})")

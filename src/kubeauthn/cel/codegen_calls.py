@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING
 
 from . import codegen_equality as equality
 from . import codegen_logic as logic
-from .ast import Call, Node
+from . import codegen_membership as membership
+from .ast import Call
 from .codegen_attributes import attribute, conditional, is_from_outside, optional_raw
+from .codegen_operands import arguments, cost_of_failing, in_order
 from .dispatch import describing
-from .folding import fold
 from .library import costs
 from .overloads import CostFunction, Implementation, Overload
 from .types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, list_of, parse_type
-from .values import MISSING, UInt
 
 if TYPE_CHECKING:
     from .codegen import Generator, Value
 
 __all__ = ["call"]
 
-_PRIMITIVES = frozenset((str, bool, int, UInt, float, type(None)))
 _SIZED = frozenset(("string", "bytes", "list", "map"))
 _SCALARS = frozenset((BOOL, INT, UINT, DOUBLE, NULL))
 _COMPARISONS = {"_<_": "<", "_<=_": "<=", "_>_": ">", "_>=_": ">="}
@@ -33,8 +32,10 @@ _COST_TEXTS: dict[CostFunction, str] = {
     costs.second_scan: "(len({0}) + 9) // 10",
 }
 _ONE_FUNCTION = frozenset(("size", "-_", *_COMPARISONS))
+_ARITHMETIC = frozenset(("_+_", "_-_", "_*_", "_/_", "_%_"))
+"""Operators of which cel-go has one function for all types: what the operands are decides, not the overload."""
 _IN_ORDER = frozenset(("format",))
-"""Functions that cel-go calls as it calls one of three arguments: the first that fails is the last that is computed."""
+"""Functions that cel-go calls as it calls one of three arguments."""
 _FROM_RESULT: frozenset[CostFunction] = frozenset((costs.result_scan_twice, costs.allocated_list))
 
 
@@ -65,21 +66,15 @@ def call(g: Generator, node: Call) -> Value:
         return "None", DYN
     parts = node.args if node.target is None else [node.target, *node.args]
     if function == "@in":
-        member = _constant_membership(g, node, overloads)
+        member = membership.in_constants(g, node, overloads)
         if member is not None:
             return member
     resolved = node.overloads or overloads
     cost = resolved[0].cost if len(resolved) == 1 or resolved[0].cost_by_name else None
-    # cel-go reckons a call of one or two arguments even when one of them failed
     early = len(parts) <= 2 and not g.has_constant_pattern(node) and function not in _IN_ORDER
-    failing = _failing_cost(cost, len(parts)) if early and (cost is None or g.absorbing) else 0
+    failing = cost_of_failing(cost, parts) if early and (cost is None or g.absorbing) else 0
     g.charge(failing)
-    if function in _IN_ORDER:
-        values = [g.value(part) for part in parts]
-    elif function in _COMPARISONS and cost is not None:
-        values = logic.operands(g, parts, by_size=True)
-    else:
-        values = _operands(g, parts, cost)
+    values = arguments(g, parts, cost) if early else in_order(g, parts, cost)
     inlined = _inline(g, function, values, overloads)
     if inlined is None:
         return _general(g, node, values, overloads, cost, failing)
@@ -91,36 +86,6 @@ def call(g: Generator, node: Call) -> Value:
     else:
         g.charge_run_time(f"{cost_text} - {failing}" if failing else cost_text)
     return value
-
-
-def _failing_cost(cost: CostFunction | None, count: int) -> int:
-    """What a call has cost whose argument failed: an error has the size of one element."""
-    if cost is None or count != 1 or costs.ASSERTED.get(cost, (count,))[0] < count:
-        return 1
-    return cost((MISSING,), MISSING)
-
-
-def _operands(g: Generator, parts: list[Node], cost: CostFunction | None) -> list[Value]:
-    """The arguments; see `costs.ASSERTED`."""
-    position, wanted = costs.ASSERTED.get(cost, (0, "")) if cost is not None and g.cel_go else (0, "")
-    if not wanted or position >= len(parts):
-        return logic.operands(g, parts)
-    values: list[Value] = []
-    error = ""
-    if wanted == costs.INT_ASSERTED:
-        error = g.temporary()
-        values.append(logic.kept(g, lambda: g.value(parts[0]), error))
-        parts = parts[1:]
-    values += logic.asserted(g, lambda: logic.operands(g, parts), wanted)
-    atom = values[position][0]
-    g.may_fail()
-    g.emit(f"assert_argument({atom if atom.isidentifier() else g.store(atom)}, {wanted!r})")
-    if error:
-        g.open(f"if {error} is not None:")
-        g.charge_run_time(f"{g.hand_over(cost)}((None, {atom}), None)")  # an error counts as one element
-        g.emit(f"raise {error}")
-        g.close()
-    return values
 
 
 def _overloads(g: Generator, node: Call) -> tuple[Overload, ...]:
@@ -145,45 +110,59 @@ def _general(
     failing: int,
 ) -> Value:
     row = overloads[0]
-    atoms = ", ".join(atom for atom, _ in values)
+    atoms = passed = ", ".join(atom for atom, _ in values)
     sure = len(overloads) == 1 and all(
         _certainly(known, parse_type(text)) for (_, known), text in zip(values, row.params, strict=True)
     )
     g.prepare(node)
-    if not sure and not g.absorbing and len(overloads) == 1 and _inline_guards(g, node, row, values):
+    if not sure and g.cel_go and g.has_constant_pattern(node) and not is_from_outside(g, node.target or node.args[0]):
+        # a pattern that was compiled before looks at what a value is in Go, and that of a type is its name
+        passed = f"text_of_type({values[0][0]}){atoms.removeprefix(values[0][0])}"
+    elif not sure and not g.absorbing and len(overloads) == 1 and _inline_guards(g, node, row, values):
         values = [(atom, _KINDS.get(text, known)) for (atom, known), text in zip(values, row.params, strict=True)]
         sure = True
     if sure and row.implementation is not None:
         target = g.hand_over(row.implementation)
     else:
         target = g.hand_over(_bound(g, node, overloads))
+    if node.function == "@in":
+        membership.refuse_unhashable(g, node, values)
     paid = str(failing) if failing else ""
-    arguments = f"({atoms},)" if values else "()"
+    passed_to_cost = f"({atoms},)" if values else "()"
     g.may_fail()
+    if row.timed:
+        g.emit("if not dl: lim, dl = tick(c, dl)")
+        passed += ", deadline=dl"
     if cost is None:
         g.charge(1 - failing)
         if g.absorbing:
             g.flush()
     elif cost not in _FROM_RESULT:
         # before the call, so that one that costs too much is not made
-        g.charge_run_time(_minus(_cost_text(g, cost, values, arguments, sure), paid))
+        g.charge_run_time(_minus(_cost_text(g, cost, values, passed_to_cost, sure), paid))
     elif g.absorbing:
         # paid even if the call fails, and settled when it has not
-        at_failure = g.store(f"cost_before({g.hand_over(cost)}, {arguments})")
+        at_failure = g.store(f"cost_before({g.hand_over(cost)}, {passed_to_cost})")
         g.charge_run_time(_minus(at_failure, paid))
         paid = at_failure
     if g.tracks_origin and node.function == "_+_":
-        result = g.store(f"outside.sum({target}, {atoms})")
+        result = g.store(_grown(g, values[0][0], values[1][0], f"outside.sum({target}, {atoms})"))
     elif g.tracks_origin and node.function == "flatten":
         result = g.store(f"{target}(outside.flattened({values[0][0]}), {', '.join(atom for atom, _ in values[1:])})")
+    elif node.function == "_+_" and len(values) == 2:
+        result = g.store(_grown(g, values[0][0], values[1][0], f"{target}({passed})"))
     else:
-        result = g.store(f"{target}({atoms})")
+        result = g.store(f"{target}({passed})")
+    if node.function == "_+_" and all(known is DYN or known.kind == "list" for _, known in values):
+        _make_room(g, result)
     if cost is not None and cost in _FROM_RESULT:
-        text = f"{g.hand_over(cost)}({arguments}, {result})"
+        text = f"{g.hand_over(cost)}({passed_to_cost}, {result})"
         if cost is costs.result_scan_twice and sure and parse_type(row.result) is STRING:
             text = f"(len({result}) * 2 + 9) // 10"
         g.charge_run_time(_minus(text, paid))
     known = parse_type(row.result) if len(overloads) == 1 else DYN
+    if node.function in _ARITHMETIC and not sure:
+        known = DYN
     if known.kind == "list" and row.unguarded and not sure:
         known = list_of(DYN)  # of whatever the argument was made of
     return result, DYN if known.has_parameters or known.kind in ("any", "dyn") else _simple(known)
@@ -208,6 +187,8 @@ def _inline_guards(g: Generator, node: Call, row: Overload, values: list[Value])
         if text not in _PYTHON or known is not DYN:
             return False
         doubtful.append(f"type({atom}) is not {_PYTHON[text]}")
+    if row.unguarded and len(doubtful) == len(values) > 1:
+        return False  # of two that are something else there may be a sum, or an order
     g.may_fail()
     slow = g.hand_over(_bound(g, node, (row,)))
     # the callee refuses them itself
@@ -299,6 +280,11 @@ def _add(
 ) -> tuple[Value, str] | None:
     if len(overloads) == 1 and overloads[0].id == "add_string":
         text = _checked(g, f"{a} + {b}", [(a, left), (b, right)], "str", overloads, "_+_", f"{a}, {b}")
+        if left is not STRING and right is not STRING:
+            # of two that are no strings there may be a sum, too
+            _make_room(g, text)
+            price = g.hand_over(costs.add_texts)
+            return (text, DYN), f"((len({text}) + 9) // 10 if type({text}) is str else {price}(({a}, {b}), None))"
         known = [g.text_of(atom) for atom in (a, b)]
         lengths = [f"len({atom})" for atom, constant in zip((a, b), known, strict=True) if constant is None]
         return (text, STRING), f"({' + '.join(lengths)} + {9 + sum(len(constant or '') for constant in known)}) // 10"
@@ -308,11 +294,23 @@ def _add(
         return _ranged(g, f"{a} + {b}"), "1"
     if left.kind == "list" and right.kind == "list":
         g.may_fail()
-        result = g.store(f"[*{a}, *{b}]")
+        result = g.store(_grown(g, a, b, f"[*{a}, *{b}]"))
         g.emit(f"room -= len({result})")
         g.emit("if room < 0: raise no_room()")
         return (result, left if left is right else list_of(DYN)), "1"
     return None
+
+
+def _grown(g: Generator, a: str, b: str, otherwise: str) -> str:
+    """A sum where the left one may be a list that grows: see `grown_lists`."""
+    return f"grown.add({a}, {b}) if grown.takes({a}, {b}) else {otherwise}" if g.grows_lists else otherwise
+
+
+def _make_room(g: Generator, result: str) -> None:
+    """Bound the lists that `+` makes of operands that may be anything."""
+    g.may_fail()
+    g.emit(f"if type({result}) is list: room -= len({result})")
+    g.emit("if room < 0: raise no_room()")
 
 
 def _ranged(g: Generator, text: str) -> Value:
@@ -355,28 +353,6 @@ def _compare(
             g.may_fail()
             return (g.store(f"{text} if {' and '.join(tests)} else {slow}({a}, {b})"), BOOL), "1"
     return None
-
-
-def _constant_membership(g: Generator, node: Call, overloads: tuple[Overload, ...]) -> Value | None:
-    """`x in [constants]`: free, and in an empty list not even x is looked at."""
-    if len(overloads) != 1 or overloads[0].id != "in_list":
-        return None
-    elements = fold(node.args[1])
-    if not isinstance(elements, list):
-        return None
-    if not elements:
-        return "False", BOOL
-    if any(type(element) not in _PRIMITIVES for element in elements):
-        return None
-    atom, known = g.value(node.args[0])
-    if all(type(element) is str for element in elements):
-        texts = g.hand_over(frozenset(elements))
-        if known is STRING:
-            return g.store(f"{atom} in {texts}"), BOOL
-        return g.store(f"type({atom}) is str and {atom} in {texts}"), BOOL
-    contains = g.hand_over(g.bound("@in", overloads))
-    g.may_fail()
-    return g.store(f"{contains}({atom}, {g.hand_over(elements)})"), BOOL
 
 
 def _optional_or(g: Generator, node: Call) -> Value:

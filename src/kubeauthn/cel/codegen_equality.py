@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .codegen_logic import operands
-from .folding import fold
+from .codegen_operands import operands
+from .folding import known_now
+from .library import costs
 from .types import BOOL, DOUBLE, DYN, INT, NULL, STRING, UINT
 
 if TYPE_CHECKING:
@@ -21,9 +22,9 @@ def equality(g: Generator, node: Call) -> Value:
     """`==` and `!=`; the cost is a tenth of the shorter side, rounded up."""
     equal = node.function == "_==_"
     # what a comparison costs when one side failed; with something empty nothing
-    before = 1 if g.absorbing and not any(_is_empty(fold(arg)) for arg in node.args) else 0
+    before = 1 if g.absorbing and not any(_is_empty(known_now(arg)) for arg in node.args) else 0
     g.charge(before)
-    (a, left), (b, right) = operands(g, node.args, by_size=bool(before))
+    (a, left), (b, right) = operands(g, node.args, costs.comparison if before else None)
     operator = "==" if equal else "!="
     if left in _SCALARS and right in _SCALARS:
         if left is right and left is not NULL:
@@ -80,7 +81,8 @@ def _text_equality(g: Generator, one: Value, two: Value, equal: bool, before: in
     if constant is not None and 0 < len(constant) <= 10:
         cost = f"(1 if {other} else 0)"
     elif constant is not None:
-        cost = f"(min({len(constant)}, len({other})) + 9) // 10"
+        size = len(constant)
+        cost = f"({(size + 9) // 10} if len({other}) >= {size} else (len({other}) + 9) // 10)"
     else:
         cost = f"(min(len({a}), len({b})) + 9) // 10"
     if not doubtful:

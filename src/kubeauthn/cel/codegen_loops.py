@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from . import codegen_logic as logic
 from .ast import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select, walk
+from .codegen_operands import asserted
 from .folding import NOT_CONSTANT, fold
 from .library.costs import LIST_ASSERTED
 from .macros import SORT_INPUT
@@ -59,7 +59,7 @@ def _bind(g: Generator, node: Comprehension) -> Value:
     if not any(isinstance(part, Ident) and part.name == node.accu for part in parts):
         value: Value = "None", DYN
     elif node.accu == SORT_INPUT and g.cel_go and _is_of_one_overload(node.result):
-        value = logic.asserted(g, lambda: [g.value(node.init)], LIST_ASSERTED)[0]
+        value = asserted(g, lambda: [g.value(node.init)], LIST_ASSERTED)[0]
     elif any(_may_not_run(part) for part in parts):
         value = g.temporary(), DYN
         g.emit(f"{value[0]} = MISSING")
@@ -69,6 +69,8 @@ def _bind(g: Generator, node: Comprehension) -> Value:
     g.scopes.append({node.accu: value})
     result = g.value(node.result)
     g.scopes.pop()
+    if g.grows_lists and _may_be_list(result[1]):
+        return g.store(f"grown.settled({result[0]})"), result[1]
     return result
 
 
@@ -78,7 +80,13 @@ def _is_of_one_overload(node: Node) -> bool:
 
 def _bound(g: Generator, node: Node) -> Value:
     value = g.value(node)
-    return (g.store(f"outside.bound({value[0]})"), DYN) if g.tracks_origin and value[1] is DYN else value
+    if g.tracks_origin and value[1] is DYN:
+        value = g.store(f"outside.bound({value[0]})"), DYN
+    return (g.store(f"grown.bound({value[0]})"), value[1]) if g.grows_lists and _may_be_list(value[1]) else value
+
+
+def _may_be_list(known: Type) -> bool:
+    return known is DYN or known.kind == "list"
 
 
 def _may_not_run(node: Node) -> bool:
@@ -98,7 +106,8 @@ class _Loop:
         self.node = node
         atom, known = g.value(node.iter_range)
         g.flush()
-        first, second = self._types(known)
+        # a loop over the claims themselves runs over their values, whatever the check takes them for
+        first, second = (DYN, DYN) if _has_whole(g, node.iter_range) else self._types(known)
         scope: dict[str, Value] = {node.iter_var: (g.temporary(), first)}
         if node.iter_var2:
             scope[node.iter_var2] = (g.temporary(), second)
@@ -107,6 +116,8 @@ class _Loop:
             g.may_be_errors.update(name for name, _ in scope.values())
         self.scope = scope
         g.may_fail()
+        if g.grows_lists:
+            atom = g.store(f"grown.settled({atom})")
         if known.kind == "list" and not node.iter_var2:
             self.iterator = g.store(f"iter({atom})")
         elif known.kind == "list":

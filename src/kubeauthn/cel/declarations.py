@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from .objects import lazy_class, record_class
 from .overloads import Overload
-from .runtime import lazy_class
-from .types import Type, parse_type
+from .types import Type, parse_type, struct, with_structs
+from .value_types import UInt
 
 __all__ = ["Declarations", "Signature"]
+
+
+_ZEROS: dict[str, object] = {
+    "string": "", "int": 0, "uint": UInt(0), "double": 0.0, "bool": False, "bytes": b"", "list": [], "map": {},
+}  # fmt: skip
 
 
 class Signature:
@@ -17,10 +23,10 @@ class Signature:
 
     __slots__ = ("generic", "overload", "params", "result")
 
-    def __init__(self, overload: Overload) -> None:
+    def __init__(self, overload: Overload, structs: Mapping[str, Type]) -> None:
         self.overload = overload
-        self.params = tuple(parse_type(text) for text in overload.params)
-        self.result = parse_type(overload.result)
+        self.params = tuple(with_structs(parse_type(text), structs) for text in overload.params)
+        self.result = with_structs(parse_type(overload.result), structs)
         self.generic = tuple(_parameters((*self.params, self.result)))
 
 
@@ -38,7 +44,8 @@ def _parameters(types: Iterable[Type]) -> list[Type]:
 class Declarations:
     """Everything the checker may resolve a name to. Not changed once made."""
 
-    __slots__ = ("_classes", "_signatures", "container", "fields", "functions", "type_names", "undefined", "variables")
+    __slots__ = ("_classes", "_signatures", "_structs", "container", "fields", "functions", "type_names", "undefined",
+                 "variables")  # fmt: skip
 
     def __init__(
         self,
@@ -55,6 +62,7 @@ class Declarations:
         self.undefined = undefined  # names of types that the check knows and no program can use
         self.fields = fields  # object type → its fields
         self.container = container
+        self._structs = {name: struct(name) for name in fields}
         self._signatures: dict[str, tuple[Signature, ...]] = {}
         self._classes: dict[str, type] = {}
 
@@ -75,14 +83,18 @@ class Declarations:
                 overloads = self.functions.get(candidate)
                 if overloads is None:
                     continue
-                found = tuple(Signature(overload) for overload in overloads)
+                found = tuple(Signature(overload, self._structs) for overload in overloads)
                 self._signatures[candidate] = found
             return candidate, found
         return None
 
-    def object_class(self, name: str) -> type:
-        """The Python class of the objects of a type."""
+    def object_class(self, name: str, *, lazy: bool) -> type:
+        """The Python class of the objects of a type. `lazy`: as Kubernetes has them, see `runtime.LazyObject`."""
         found = self._classes.get(name)
         if found is None:
-            found = self._classes.setdefault(name, lazy_class(name))
+            found = self._classes.setdefault(name, lazy_class(name) if lazy else self._record_class(name))
         return found
+
+    def _record_class(self, name: str) -> type:
+        fields = self.fields[name].items()
+        return record_class(name, {field: None if of.nullable else _ZEROS.get(of.kind) for field, of in fields})

@@ -14,18 +14,22 @@ from . import well_known
 from .ast import Node
 from .checker import check
 from .codegen import Generator, generate
+from .deadline import new_tick
 from .declarations import Declarations
 from .deep_stack import DeepStack
 from .errors import CelError, CompileError, EvalError, Issue
+from .grown_lists import grows_lists
 from .libraries import load
 from .limits import CLOCK_STRIDE, COST_LIMIT, TIME_LIMIT
 from .macros import Expander, MacroKey
+from .outside import shows_origin
 from .overloads import Overload
+from .own_declarations import check_name, own_function, own_type
 from .parser import parse
 from .program import Inlined, Program
 from .quirks import SPECIFICATION, Quirks
 from .resolver import resolve
-from .runtime import namespace, new_tick
+from .runtime import namespace
 from .source import Source
 from .spec_overloads import as_specified
 from .types import DYN, Type, list_of, map_of, opaque, optional_of, parameter, parse_type, struct
@@ -73,6 +77,8 @@ class Environment:
         table: dict[str, tuple[Overload, ...]] = {}
         type_names: dict[str, Type] = {}
         self._macros: dict[MacroKey, Expander] = {}
+        if isinstance(libraries, str):
+            raise CelError("`libraries` is a list of names, not one name")
         names = tuple(libraries)
         for library in (load(name) for name in (names if "standard" in names else ("standard", *names))):
             for row in library.overloads:
@@ -83,7 +89,7 @@ class Environment:
                 type_names[type_name] = named.get(type_name) or parse_type(type_name)
             self._macros.update(library.macros)
         self._optional_syntax = any(name.partition("@")[0] == "optional" for name in names)
-        for row in functions:
+        for row in quirks.overloads:
             _add_overload(table, row)
         # A well-known type can be made; only with cel-go its name alone is of no use.
         undefined = {name: of for name, of in well_known.TYPES.items() if name not in type_names}
@@ -97,9 +103,13 @@ class Environment:
         declared = {name: struct(name) for name in types or {}}
         for name, members in (types or {}).items():
             type_names[name] = declared[name]
-            fields[name] = {field: declared.get(text) or parse_type(text) for field, text in members.items()}
+            fields[name] = {field: own_type(text, declared, type_names) for field, text in members.items()}
+        for name in variables or {}:
+            check_name(name, "variable")
+        for row in functions:
+            _add_overload(table, own_function(row, table, declared, type_names))
         self._declarations = Declarations(
-            {name: declared.get(text) or parse_type(text) for name, text in (variables or {}).items()},
+            {name: own_type(text, declared, type_names) for name, text in (variables or {}).items()},
             table,
             type_names,
             fields,
@@ -134,6 +144,8 @@ class Environment:
 
     def compile(self, text: str) -> Program:
         """A program, or CompileError with every fault."""
+        if not isinstance(text, str):
+            raise TypeError(f"an expression is a str, not {type(text).__name__}")
         if not text.isascii():
             # half of a surrogate pair is no character: Go has U+FFFD in its place
             text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace") if _has_surrogates(text) else text
@@ -162,19 +174,30 @@ class Environment:
             node = resolve(node, declarations)
         return self._generate(source.text, node)
 
-    def inline(self, program: Program, prefix: str) -> Inlined | None:
+    def inline(
+        self, program: Program, prefix: str, fields: Mapping[str, Mapping[str, str]] | None = None
+    ) -> Inlined | None:
         """The statements of a program of this environment, for a function that holds several; None if it is not simple.
 
         Their temporaries begin with `prefix`; other names of theirs may stand for something else in the next part. The
-        variables have to be there.
+        variables have to be there, but for those of which only `fields` are read: by variable and field, the Python
+        names of values that are of the fields' types.
         """
+        if shows_origin(program.ast) or (self._quirks.cel_go and grows_lists(program.ast)):
+            return None  # needs the variables as a whole, which such a function does not have, or lists that grow
         with DeepStack(program.text):
             generator = Generator(self._declarations, self._quirks, self._first_limit, prefix)
             generator.seen.update(self._declarations.variables)
+            generator.fields_at_hand = fields or {}
             body, value, cost = generator.body(generator.value(program.ast))
         if generator.functions:
             return None
-        return Inlined(body, value, cost, generator.variables, {**self._names, **generator.names})
+        used = {
+            name: python
+            for name, python in generator.variables.items()
+            if any(python in line for line in (*body, value))
+        }
+        return Inlined(body, value, cost, used, {**self._names, **generator.names})
 
     def _generate(self, text: str, node: Node) -> Program:
         generator = Generator(self._declarations, self._quirks, self._first_limit)
@@ -185,10 +208,12 @@ class Environment:
             raise CompileError(
                 (Issue(1, 1, error.message),), f"program instantiation failed: {error.message}", node.type or DYN
             ) from None
-        scope = {**self._names, **generator.names}
+        # Most programs share one scope, and none is part of its own: then they go when the last who knows them goes.
+        scope = {**self._names, **generator.names} if generator.names else self._names
+        made: dict[str, Any] = {}
         # The source holds own names and the reprs of constants only: nothing of the expression's text is code.
-        exec(compile(python, "<cel>", "exec"), scope)  # noqa: S102
-        return Program(text, node, node.type or DYN, scope["run"], python)
+        exec(compile(python, "<cel>", "exec"), scope, made)  # noqa: S102
+        return Program(text, node, node.type or DYN, made["run"], python)
 
 
 def _has_surrogates(text: str) -> bool:

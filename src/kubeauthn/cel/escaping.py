@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["escape_name", "unescape_name"]
+__all__ = ["escape_name", "unescape_name", "unescape_or_none"]
 
 _WORDS = {"underscores": "__", "dot": ".", "dash": "-", "slash": "/"}
 _RESERVED = frozenset((

@@ -12,7 +12,7 @@ from .dispatch import bind
 from .errors import EvalError
 from .values import MISSING, Optional, TypeValue, UInt, make_map
 
-__all__ = ["NOT_CONSTANT", "fold", "has_good_keys"]
+__all__ = ["NOT_CONSTANT", "fold", "has_good_keys", "known_now"]
 
 
 class _NotConstant:
@@ -23,6 +23,14 @@ NOT_CONSTANT = _NotConstant()
 _CONVERSIONS = frozenset((
     "bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint",
 ))  # fmt: skip
+
+
+def known_now(node: Node) -> object:
+    """What `fold` says, and NOT_CONSTANT of what fails: that is said when its turn comes."""
+    try:
+        return fold(node)
+    except EvalError:
+        return NOT_CONSTANT
 
 
 def fold(node: Node) -> object:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["format_fixed", "go_format_double", "parse_bool", "parse_double", "parse_int", "parse_uint", "quote"]
+__all__ = [
+    "format_fixed",
+    "go_format_double",
+    "is_decimal",
+    "parse_bool",
+    "parse_double",
+    "parse_int",
+    "parse_uint",
+    "quote",
+]
 
 _EXPONENT_FROM = 6  # the power of ten at which %g turns to an exponent
 _DIGITS = frozenset("0123456789")
@@ -65,7 +74,7 @@ def parse_int(text: str) -> int | None:
     """A decimal integer of 64 bits, or None."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     significant = digits.lstrip("0")
-    if not _is_decimal(digits) or len(significant) > 19:
+    if not is_decimal(digits) or len(significant) > 19:
         return None
     number = int(significant or "0")
     if text[0] == "-":
@@ -76,13 +85,14 @@ def parse_int(text: str) -> int | None:
 def parse_uint(text: str) -> int | None:
     """A decimal unsigned integer of 64 bits, or None. It has no sign."""
     significant = text.lstrip("0")
-    if not _is_decimal(text) or len(significant) > 20:
+    if not is_decimal(text) or len(significant) > 20:
         return None
     number = int(significant or "0")
     return number if number < 1 << 64 else None
 
 
-def _is_decimal(text: str) -> bool:
+def is_decimal(text: str) -> bool:
+    """Whether it has digits, and nothing else."""
     return text != "" and _DIGITS.issuperset(text)
 
 
@@ -134,7 +144,7 @@ def _is_mantissa(text: str, digits: frozenset[str]) -> bool:
 
 
 def _is_exponent(text: str) -> bool:
-    return _is_decimal(text[1:] if text[:1] in ("+", "-") else text)
+    return is_decimal(text[1:] if text[:1] in ("+", "-") else text)
 
 
 def _parse_hex_double(text: str, lowered: str) -> float | None:

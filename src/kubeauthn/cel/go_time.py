@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .errors import EvalError
-from .go_text import format_fixed, parse_int
+from .go_text import format_fixed, is_decimal, parse_int
 from .values import INT_MAX, Duration, Timestamp
 
 __all__ = [
@@ -226,7 +226,7 @@ def _zone_number(text: str) -> int:
     if number is None:
         from .go_text import quote
 
-        fault = "invalid syntax" if not text.lstrip("+-").isdecimal() else "value out of range"
+        fault = "value out of range" if is_decimal(text[1:] if text[:1] in ("+", "-") else text) else "invalid syntax"
         raise EvalError(f"strconv.Atoi: parsing {quote(text)}: {fault}")
     return number
 

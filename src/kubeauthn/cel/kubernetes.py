@@ -15,6 +15,7 @@ from typing import Any
 
 from .environment import Environment
 from .errors import CelError, EvalError
+from .large_numbers import TooLarge, first_too_large
 from .libraries import KUBERNETES_LIBRARIES
 from .overloads import Overload
 from .quirks import Quirks
@@ -25,6 +26,7 @@ __all__ = ["LATEST", "OLDEST", "Claims", "claims_environment", "decode_claims", 
 OLDEST, LATEST = 28, 37
 _FIRST_VALIDATING = 29
 _FIRST_WITH_LISTS = 34
+_FIRST_OF_NEW_NAME_RULES = 35
 _FIRST_OF_NEW_CEL_GO = 37
 """1.37 has cel-go 0.29, 1.34 to 1.36 have 0.26."""
 _USER = "kubernetes.UserInfo"
@@ -84,7 +86,6 @@ def _make(variable: str, minor: int) -> Environment:
                 "extra": "map(string, list(string))",
             }
         },
-        functions=_old_functions(minor) if minor < _FIRST_OF_NEW_CEL_GO else (),
         strict_literals=minor < _FIRST_VALIDATING,
         validate_literals=minor >= _FIRST_VALIDATING,
         quirks=Quirks(
@@ -94,16 +95,21 @@ def _make(variable: str, minor: int) -> Environment:
             cel_go=True,
             old_cel_go=minor < _FIRST_OF_NEW_CEL_GO,
             hidden_types=_HIDDEN_TYPES,
+            overloads=_old_functions(minor) if minor < _FIRST_OF_NEW_CEL_GO else (),
             undefined_types={"timestamp": TIMESTAMP, "duration": DURATION, "google.protobuf.Any": ANY},
         ),
     )
 
 
 def _old_functions(minor: int) -> tuple[Overload, ...]:
-    from .library import basics, conversions, lists, strings  # libraries are imported when an environment has them
+    from .library import basics, conversions, lists, named_formats, strings  # imported when an environment has them
 
-    old = (*basics.OLD_OVERLOADS, *strings.OLD_OVERLOADS, conversions.OLD_DURATION)
-    return (*old, *lists.OLD_OVERLOADS) if minor >= _FIRST_WITH_LISTS else old
+    old: tuple[Overload, ...] = (*basics.OLD_OVERLOADS, *strings.OLD_OVERLOADS, conversions.OLD_DURATION)
+    if minor >= _FIRST_WITH_LISTS:
+        old += lists.OLD_OVERLOADS
+    if minor < _FIRST_OF_NEW_NAME_RULES and "kubernetes.format" in libraries_of(f"1.{minor}"):
+        old += named_formats.OLD_OVERLOADS
+    return old
 
 
 class Claims(dict[str, Any]):
@@ -167,15 +173,9 @@ class _TooLargeError(ValueError):
     """There is a number that no double can hold."""
 
 
-class _TooLarge(str):
-    """A number that no double can hold, as it was written."""
-
-    __slots__ = ()
-
-
-def _number(text: str) -> float | _TooLarge:
+def _number(text: str) -> float | TooLarge:
     number = float(text)
-    return number if -_LARGEST <= number <= _LARGEST else _TooLarge(text)
+    return number if -_LARGEST <= number <= _LARGEST else TooLarge(text)
 
 
 def _finite(text: str) -> float:
@@ -198,7 +198,7 @@ _EXACT_DECODER = json.JSONDecoder(parse_float=_number, parse_int=_number, parse_
 def _replace_surrogates(value: Any) -> Any:
     """Half of a surrogate pair is no character: Go reads it as U+FFFD."""
     if isinstance(value, str):
-        if type(value) is _TooLarge:
+        if type(value) is TooLarge:
             return value
         return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in value)
     if isinstance(value, dict):
@@ -211,23 +211,10 @@ def _replace_surrogates(value: Any) -> Any:
 def _with_faults(decoded: dict[str, Any]) -> dict[str, Any]:
     faults = {}
     for name, value in decoded.items():
-        number = _first_too_large(value)
+        number = first_too_large(value)
         if number is not None:
             faults[name] = (
                 f'claim "{name}" failed to unmarshal: '
                 f"json: cannot unmarshal number {number} into Go value of type float64"
             )
     return Claims(decoded, faults) if faults else decoded
-
-
-def _first_too_large(value: object) -> str | None:
-    waiting = [value]
-    while waiting:
-        current = waiting.pop()
-        if type(current) is _TooLarge:
-            return current
-        if isinstance(current, dict):
-            waiting.extend(reversed(current.values()))
-        elif isinstance(current, list):
-            waiting.extend(reversed(current))
-    return None

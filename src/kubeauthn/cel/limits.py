@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 __all__ = [
-    "CLOCK_STRIDE", "COST_LIMIT", "MAX_CODE_POINTS", "MAX_DEPTH", "MAX_ISSUES", "MAX_JOINED_ELEMENTS",
-    "MAX_REPEATED_NODES", "MAX_SNIPPET_BYTES", "MAX_WRITTEN_MEMBERS", "TIME_LIMIT",
+    "CLOCK_STRIDE", "COST_LIMIT", "MAX_CODE_POINTS", "MAX_DEPTH", "MAX_FLAT_ELEMENTS", "MAX_ISSUES",
+    "MAX_JOINED_ELEMENTS", "MAX_PATTERN_WORK", "MAX_QUANTITY_DIGITS", "MAX_QUANTITY_POWER", "MAX_REPEATED_NODES",
+    "MAX_SNIPPET_BYTES", "MAX_TEXT", "MAX_WRITTEN_MEMBERS", "TIME_LIMIT",
 ]  # fmt: skip
 
 MAX_CODE_POINTS = 100_000
@@ -25,5 +26,15 @@ CLOCK_STRIDE = 50_000
 """Cost between two looks at the clock."""
 MAX_JOINED_ELEMENTS = 20_000_000
 """Elements of all the lists that `+` makes in one evaluation: each costs 1, however long it is."""
-MAX_WRITTEN_MEMBERS = 1_000_000
+MAX_PATTERN_WORK = 200_000_000
+"""Bytes of a text, times what `pattern_size` says of the pattern: RE2 does not stop in the middle."""
+MAX_WRITTEN_MEMBERS = 300_000
 """Members of a value that `format` prints, or that is written as typed JSON."""
+MAX_FLAT_ELEMENTS = 1_000_000
+"""Elements that `flatten` makes: one list may hold another many times, and that another many times."""
+MAX_TEXT = 1 << 26
+"""Characters of a text that a function builds: its cost is reckoned after the call, too late for the memory."""
+MAX_QUANTITY_POWER = 2_000
+"""Power of ten of a quantity. More is beyond any use, and takes too long to calculate with and to write out."""
+MAX_QUANTITY_DIGITS = 2_000
+"""Digits of a quantity."""

@@ -7,13 +7,14 @@ from typing import Any
 from .errors import EvalError, LimitError
 from .escaping import escape_name
 from .library.indexing import display_key
-from .values import MISSING, CelMap, UInt, make_map, type_name
+from .values import MISSING, CelMap, UInt, make_map, no_such_overload, type_name
 
 __all__ = [
     "check_hashable",
     "insert",
     "insert_all",
     "inserted",
+    "is_unhashable",
     "new_map",
     "new_map_escaped",
     "new_map_strict",
@@ -64,9 +65,14 @@ def protect(value: object) -> object:
 
 def check_hashable(key: object) -> None:
     """Raises for a key on which Go panics: that ends the whole evaluation, no `||` forgets it."""
-    go_type = _UNHASHABLE.get(type_name(key))
-    if go_type is not None:
+    if is_unhashable(key):
+        go_type = _UNHASHABLE[type_name(key)]
         raise LimitError(f"internal error: runtime error: hash of unhashable type {go_type}")
+
+
+def is_unhashable(key: object) -> bool:
+    """Whether a Go map cannot even be asked for this key."""
+    return type_name(key) in _UNHASHABLE
 
 
 def _bad_key(key: object) -> tuple[object, ...]:
@@ -76,13 +82,17 @@ def _bad_key(key: object) -> tuple[object, ...]:
 
 
 def insert(entries: dict[object, tuple[object, object]], key: Any, value: object) -> None:
-    """Add to the map that a transformMap builds. Equal numbers are equal keys there."""
+    """Add to the map that a transformMap builds. An integer is found again as a double, but not a double as one."""
     kind = type(key)
     identity: object = key
     if kind is bool:
         identity = (bool, key)
-    elif kind is int or kind is UInt or (kind is float and key.is_integer()):
+    elif kind is int or kind is UInt:
         identity = (int, int(key))
+    elif kind is float:
+        identity = (float, key)
+        if key.is_integer() and (int, int(key)) in entries:
+            identity = (int, int(key))
     elif kind in (list, tuple, dict):
         identity = id(key)
     if identity in entries:
@@ -92,7 +102,7 @@ def insert(entries: dict[object, tuple[object, object]], key: Any, value: object
 
 def insert_all(entries: dict[object, tuple[object, object]], pairs: Any) -> None:
     if type(pairs) is not dict and type(pairs) is not CelMap:
-        raise EvalError("no such overload")
+        raise no_such_overload("cel.@mapInsert", {}, pairs)
     for key, value in pairs.items():
         insert(entries, key, value)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .ast import Call, Literal, Node, Select, walk
-from .map_building import protect
+from .map_building import check_hashable, is_unhashable, protect
 from .old_optionals import reopened
-from .values import NONE, Optional, is_zero
+from .values import NONE, CelMap, Optional, is_zero
 
 __all__ = ["Outside", "shows_origin"]
 
@@ -85,6 +85,15 @@ class Outside:
                 made = protect({key: self.plain(element) for key, element in value.items()})
             copy = self._plain[id(value)] = made
         return copy
+
+    def check_sought(self, key: object, container: Any) -> None:
+        """Raises for a key on which Go panics where it is sought in a map that the expression made. The maps inside
+        a variable have strings for keys, wrapped or not, and no key of another type is sought in them at all."""
+        kind = type(container)
+        if (kind is dict or kind is CelMap) and container and is_unhashable(key):
+            given = any(container is value for value in (*self._variables.values(), *self._plain.values()))
+            if not given and not self.holds(container):
+                check_hashable(key)
 
     def iterate(self, value: Any) -> Any:
         """What a loop with one variable runs over: not the list that looking up would find."""

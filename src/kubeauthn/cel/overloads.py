@@ -28,6 +28,7 @@ class Overload:
         "non_strict",
         "params",
         "result",
+        "timed",
         "unguarded",
     )
 
@@ -44,6 +45,7 @@ class Overload:
         non_strict: bool = False,
         unguarded: bool = False,
         cost_by_name: bool = False,
+        timed: bool = False,
     ) -> None:
         """`implementation` takes CEL values by position, the receiver first, and raises `EvalError`.
 
@@ -52,11 +54,14 @@ class Overload:
         `unguarded`: the implementation takes values of any type and refuses what it cannot take with its own error,
         so it may be called without a look at the arguments; any other one relies on `dispatch.bind` where the checker
         saw dyn. `cost_by_name`: the cost holds for every call of the function; if it is false and several overloads
-        were possible, cel-go does not know which one ran and takes 1.
+        were possible, cel-go does not know which one ran and takes 1. `timed`: the implementation also takes
+        `deadline=`, a reading of `time.monotonic`, and raises `LimitError` when it is still at work after that.
         """
+        if isinstance(params, str):
+            raise TypeError(f"params of {id!r} is a tuple of types, ({params!r},), not one text")
         self.id = id
         self.function = function
-        self.params = params
+        self.params = tuple(params)
         self.result = result
         self.implementation = implementation
         self.member = member
@@ -64,6 +69,7 @@ class Overload:
         self.non_strict = non_strict
         self.unguarded = unguarded
         self.cost_by_name = cost_by_name
+        self.timed = timed
 
     def __repr__(self) -> str:
         return f"Overload({self.id!r}, {self.function!r}, {self.params!r}, {self.result!r}, member={self.member!r})"

@@ -29,8 +29,9 @@ class Inlined(NamedTuple):
 
     lines: list[str]
     value: str
-    """A Python expression for what it comes to, as is the cost."""
+    """A Python expression for what it comes to."""
     cost: str
+    """A number; or `c`, to which it adds: `writer.COUNTERS` have to stand before the first that does."""
     variables: dict[str, str]
     """The Python names under which it expects the values of its CEL variables."""
     names: dict[str, object]

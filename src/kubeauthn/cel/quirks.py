@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .overloads import Overload
     from .types import Type
 
 __all__ = ["SPECIFICATION", "Quirks"]
@@ -14,7 +15,8 @@ __all__ = ["SPECIFICATION", "Quirks"]
 class Quirks:
     """Differences from the language's specification. An environment of your own has none."""
 
-    __slots__ = ("cel_go", "escaped_names", "free_has", "hidden_types", "lazy", "old_cel_go", "undefined_types")
+    __slots__ = ("cel_go", "escaped_names", "free_has", "hidden_types", "lazy", "old_cel_go", "overloads",
+                 "undefined_types")  # fmt: skip
 
     def __init__(
         self,
@@ -26,6 +28,7 @@ class Quirks:
         old_cel_go: bool = False,
         hidden_types: Iterable[str] = (),
         undefined_types: Mapping[str, Type] | None = None,
+        overloads: Iterable[Overload] = (),
     ) -> None:
         """`lazy`: variables that are objects only in name, with their type (see `runtime.LazyObject`).
 
@@ -35,7 +38,7 @@ class Quirks:
         `old_cel_go`: as cel-go was until 0.26 (see `old_optionals.py`): fields are not quoted with backticks, `or` and
         `orValue` of what is no optional are that, and opening an optional loses the type of what is in it.
         `hidden_types`: names that libraries have for types and expressions have not. `undefined_types`: names that the
-        check knows and no program can use.
+        check knows and no program can use. `overloads`: rows in the place of the libraries' own.
         """
         self.lazy = dict(lazy or {})
         self.escaped_names = escaped_names
@@ -44,6 +47,7 @@ class Quirks:
         self.old_cel_go = old_cel_go
         self.hidden_types = frozenset(hidden_types)
         self.undefined_types = dict(undefined_types or {})
+        self.overloads = tuple(overloads)
 
 
 SPECIFICATION = Quirks()

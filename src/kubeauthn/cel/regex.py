@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import Any
 
-from .errors import EvalError
+from .deadline import NEVER, look_at_clock
+from .errors import EvalError, LimitError
+from .limits import MAX_PATTERN_WORK
+from .pattern_size import pattern_size
+from .unicode_classes import SPOILT, Classes, go_classes
 
 __all__ = ["RegexError", "compile_pattern", "find", "find_all", "matches"]
 
 _CACHE_SIZE = 256
 _MOST_REPEATS = 1000
-_cache: dict[str, Any] = {}
+_MOST_ADDED = 200_000
+"""Characters that names of Unicode classes may come to in a pattern, beyond what is written."""
+_MATCHES_BETWEEN_LOOKS = 32
+_cache: dict[str, tuple[Any, int]] = {}
 _options: list[Any] = []
 
 # RE2's words for a fault, and Go's for the same one.
@@ -37,13 +45,18 @@ class RegexError(EvalError):
 
 def compile_pattern(pattern: str) -> Any:
     """The compiled pattern. Raises RegexError with the text that Go has for the fault."""
-    compiled = _cache.get(pattern)
-    if compiled is None:
-        compiled = _compile(pattern)
+    return _compiled(pattern)[0]
+
+
+def _compiled(pattern: str) -> tuple[Any, int]:
+    """The compiled pattern, and the length of text that it may be tried on."""
+    found = _cache.get(pattern)
+    if found is None:
+        found = _compile(pattern), MAX_PATTERN_WORK // max(pattern_size(pattern), 1)
         if len(_cache) >= _CACHE_SIZE:
             _cache.clear()
-        _cache[pattern] = compiled
-    return compiled
+        _cache[pattern] = found
+    return found
 
 
 def _compile(pattern: str) -> Any:
@@ -59,12 +72,56 @@ def _compile(pattern: str) -> Any:
         _options.append(options)
     if _uses_single_byte(pattern):
         raise RegexError("error parsing regexp: invalid escape sequence: `\\C`")
+    written = pattern
     try:
-        return re2.compile(pattern, _options[0])
+        if "\\p" in pattern or "\\P" in pattern:
+            written = go_classes(pattern, _KNOWN)
+            if len(written) > len(pattern) + _MOST_ADDED:
+                raise RegexError(f"error parsing regexp: expression too large: `{pattern}`")
+        return re2.compile(written, _options[0])
     except re2.error as error:
-        raise RegexError("error parsing regexp: " + _go_fault(str(_text(error)), pattern)) from None
+        fault = _go_fault(str(_text(error)), written)
+        raise RegexError("error parsing regexp: " + _with_names(fault, written, pattern)) from None
     except UnicodeEncodeError:
         raise RegexError("error parsing regexp: invalid UTF-8: ``") from None
+
+
+@lru_cache(_CACHE_SIZE)
+def _is_class(name: str) -> bool:
+    """Whether RE2 knows a Unicode class."""
+    import re2
+
+    try:
+        re2.compile(rf"\p{{{name}}}", _options[0])
+    except re2.error:
+        return False
+    return True
+
+
+@cache
+def _unassigned() -> str:
+    """What is in no class that RE2 knows, as ranges."""
+    import re2
+
+    everything = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
+    runs = re2.findall(r"[^\pC\pL\pM\pN\pP\pS\pZ]+", everything, _options[0])
+    return "".join(rf"\x{{{ord(run[0]):X}}}-\x{{{ord(run[-1]):X}}}" for run in runs)
+
+
+_KNOWN = Classes(_is_class, _unassigned)
+
+
+def _with_names(fault: str, written: str, pattern: str) -> str:
+    """The fault with the pattern, or the end of it, as the user wrote it."""
+    kind, _, shown = fault.partition(": `")
+    shown = shown.removesuffix("`")
+    if written == pattern or not shown:
+        return fault
+    if not written.endswith(shown):
+        return fault if SPOILT in pattern else fault.replace(SPOILT, "")
+    common = next((n for n, (a, b) in enumerate(zip(written, pattern, strict=False)) if a != b), 0)
+    start = len(written) - len(shown)
+    return f"{kind}: `{pattern[start:] if start <= common else shown.replace(SPOILT, '')}`"
 
 
 def _uses_single_byte(pattern: str) -> bool:
@@ -108,26 +165,31 @@ def _is_bad_count(text: str) -> bool:
 
 def matches(text: str, pattern: str) -> bool:
     """Whether the pattern is found anywhere in the text."""
-    return compile_pattern(pattern).search(_encoded(text)) is not None
+    compiled, longest = _compiled(pattern)
+    return compiled.search(_encoded(text, longest)) is not None
 
 
 def find(text: str, pattern: str) -> str:
     """The first match, or the empty string."""
-    found = compile_pattern(pattern).search(_encoded(text))
+    compiled, longest = _compiled(pattern)
+    found = compiled.search(_encoded(text, longest))
     return "" if found is None else found.group().decode()
 
 
-def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+def find_all(text: str, pattern: str, limit: int = -1, *, deadline: float = NEVER) -> list[str]:
     """Every match that does not overlap another, `limit` at most unless that is negative.
 
     As in Go, an empty match right after another match does not count.
     """
-    compiled = compile_pattern(pattern)
+    compiled, longest = _compiled(pattern)
     # Bytes, because positions in a str would have to be counted anew for every match.
-    encoded = _encoded(text)
+    encoded = _encoded(text, longest)
     results: list[str] = []
-    at, previous_end = 0, -1
+    at, previous_end, rounds = 0, -1, 0
     while at <= len(encoded) and len(results) != limit:
+        rounds += 1
+        if not rounds % _MATCHES_BETWEEN_LOOKS:
+            look_at_clock(deadline)
         found = compiled.search(encoded, at)
         if found is None:
             break
@@ -146,5 +208,8 @@ def _next_character(encoded: bytes, at: int) -> int:
     return at
 
 
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+def _encoded(text: str, longest: int) -> bytes:
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) > longest:
+        raise LimitError("operation cancelled: text and pattern are too large for each other")
+    return encoded

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from time import monotonic
+from collections.abc import Iterator
 from typing import Any
 
 from .errors import BadArgumentError, BadKeyError, EvalError, LimitError
 from .escaping import unescape_or_none
+from .grown_lists import Grown
 from .library.indexing import display_key, index, position_of
-from .limits import CLOCK_STRIDE
 from .map_building import (
     check_hashable,
     insert,
@@ -20,7 +19,8 @@ from .map_building import (
     new_map_strict,
     protect,
 )
-from .old_optionals import Failure, reopened, settled
+from .objects import LazyObject, has_field, lazy_values, read_field, value_under
+from .old_optionals import reopened, settled
 from .outside import Outside
 from .overloads import CostFunction
 from .values import (
@@ -40,57 +40,10 @@ from .values import (
     type_name,
 )  # fmt: skip
 
-__all__ = ["ABSORBED", "LazyObject", "go_type", "is_key", "lazy_class", "namespace", "new_tick"]
+__all__ = ["ABSORBED", "LazyObject", "go_type", "is_key", "namespace"]
 
 # What && and || may forget. The Python errors are for values that lie about their declared type.
 ABSORBED = (EvalError, TypeError, AttributeError, ValueError, ArithmeticError, LookupError)
-
-
-class LazyObject(Opaque):
-    """An object of declared fields, or the claims of a token, where the whole of it is asked for.
-
-    Kubernetes' own class for this takes part in little: it can be looked into and iterated over, its values first;
-    `in` and `size` do not know it, and it equals itself alone.
-    """
-
-    __slots__ = ("fields",)
-
-    def __init__(self, fields: dict[str, object]) -> None:
-        self.fields = fields
-
-    def cel_equals(self, other: Opaque) -> bool:
-        return isinstance(other, LazyObject) and other.fields is self.fields
-
-    def cel_size(self) -> int:
-        return len(self.fields)
-
-    def cel_parts(self) -> list[object]:
-        values = [_value_under(self.fields, name) for name in self.fields]
-        return [*values, *(_value_under(self.fields, value) for value in values)]
-
-    def __str__(self) -> str:
-        return "no such overload"  # what Kubernetes' class says instead of its value
-
-
-def lazy_class(cel_type: str) -> type[LazyObject]:
-    """The class of the objects of one CEL type."""
-    return type("LazyObject", (LazyObject,), {"__slots__": (), "cel_type": cel_type})
-
-
-def new_tick(limit: int, seconds: float) -> Callable[[int, float], tuple[int, float]]:
-    """The function that loops call now and then: raises at the limits, else says when to call again."""
-
-    def tick(cost: int, deadline: float) -> tuple[int, float]:
-        if cost > limit:
-            raise LimitError("operation cancelled: actual cost limit exceeded")
-        now = monotonic()
-        if not deadline:
-            deadline = now + seconds
-        elif now > deadline:
-            raise LimitError("operation interrupted")
-        return min(limit, cost + CLOCK_STRIDE), deadline
-
-    return tick
 
 
 def is_key(value: object) -> bool:
@@ -109,7 +62,21 @@ def missing_variable(name: str) -> EvalError:
 def wrong_variable(name: str, value: object, declared: str) -> EvalError:
     if value is MISSING:
         return missing_variable(name)
-    return EvalError(f"variable '{name}' is declared {declared} and was given {type_name(value)}")
+    given = type_name(value)
+    if given == declared:
+        return EvalError(f"variable '{name}' is declared {declared}, which has 64 bits")
+    return EvalError(f"variable '{name}' is declared {declared} and was given {given}")
+
+
+def check_name(key: object) -> None:
+    """Raises for what cannot name a claim."""
+    if type(key) is not str and type(key) in _KEYS:
+        raise no_overload()
+
+
+def text_of_type(value: object) -> object:
+    """What a pattern that was compiled before looks at: of a type, its name."""
+    return value.name if type(value) is TypeValue else value
 
 
 def no_key(key: object) -> EvalError:
@@ -238,7 +205,7 @@ def iterate(value: Any) -> Iterator[object]:
     if kind is list or kind is tuple or kind is dict or kind is CelMap:
         return iter(value)
     if isinstance(value, LazyObject):
-        return _lazy_values(value.fields)
+        return lazy_values(value.fields)
     raise EvalError(f"got '{go_type(value)}', expected iterable type")
 
 
@@ -251,24 +218,8 @@ def iterate_pairs(value: Any) -> Iterator[tuple[object, object]]:
         return iter(value.items())
     if isinstance(value, LazyObject):
         # its iterator yields values, which then serve as keys
-        return iter([(element, _value_under(value.fields, element)) for element in _lazy_values(value.fields)])
+        return iter([(element, value_under(value.fields, element)) for element in lazy_values(value.fields)])
     raise EvalError(f"unsupported comprehension range type: {go_type(value)}")
-
-
-def _lazy_values(fields: dict[str, object]) -> Iterator[object]:
-    """Each field under its name, which is taken for an escaped one there as everywhere."""
-    if not any("__" in name for name in fields):
-        return iter(fields.values())
-    return iter([_value_under(fields, name) for name in fields])
-
-
-def _value_under(fields: dict[str, object], key: object) -> object:
-    """A field, or the error that stands for one that is not there."""
-    if type(key) is not str:
-        return Failure("no such overload")
-    name = unescape_or_none(key)
-    value = MISSING if name is None else fields.get(name, MISSING)
-    return Failure(f"no such key: {key}") if value is MISSING else value
 
 
 def optional_element(value: object) -> object:
@@ -311,17 +262,6 @@ def detached(value: Any, copies: dict[int, object] | None = None) -> object:
         copy = value if value.value is MISSING else Optional(detached(value.value, copies))
     copies[id(value)] = copy
     return copy
-
-
-def read_field(container: Any, name: str, default: object) -> object:
-    """A declared field of an object that the caller gave: a mapping or any Python object."""
-    if isinstance(container, dict):
-        value = container.get(name)
-    elif isinstance(container, LazyObject):
-        value = container.fields.get(name)
-    else:
-        value = getattr(container, name, None)
-    return default if value is None else value
 
 
 def int_overflow() -> EvalError:
@@ -378,7 +318,7 @@ _WITH_ADD = frozenset(("types.Bytes", "types.Double", "types.Duration", "types.I
 def wrong_argument(found: str, wanted: str, value: object = None) -> LimitError:
     """Go's panic, which no `||` forgets."""
     if wanted == "int":
-        return LimitError(f"internal error: interface conversion: ref.Val is {found}, not types.Int")
+        return BadArgumentError(f"internal error: interface conversion: ref.Val is {found}, not types.Int", value)
     missing = "Contains" if found in _WITH_ADD else "Add"
     text = f"internal error: interface conversion: {found} is not traits.Lister: missing method {missing}"
     return BadArgumentError(text, value)
@@ -387,11 +327,11 @@ def wrong_argument(found: str, wanted: str, value: object = None) -> LimitError:
 def namespace() -> dict[str, object]:
     """The names that generated code starts with."""
     functions = (
-        assert_argument, check_hashable, comparison_cost, cost_before, detached, differ, equality_cost, equals, find,
-        find_strict, find_unescaped, insert, insert_all, inserted, int_overflow, is_present, iterate, iterate_pairs,
-        missing_variable, new_map, new_map_escaped, new_map_strict, no_key, no_overload, no_room, non_zero, optional,
-        optional_element, optional_entry, protect, qualify, qualify_unescaped, raw_optional, raw_or_self, read_field,
-        reopened, settled, size_of, wrong_argument, wrong_variable,
+        assert_argument, check_hashable, check_name, comparison_cost, cost_before, detached, differ,
+        equality_cost, equals, find, find_strict, find_unescaped, has_field, insert, insert_all, inserted, int_overflow,
+        is_present, iterate, iterate_pairs, missing_variable, new_map, new_map_escaped, new_map_strict, no_key,
+        no_overload, no_room, non_zero, optional, optional_element, optional_entry, protect, qualify, qualify_unescaped,
+        raw_optional, raw_or_self, read_field, reopened, settled, size_of, text_of_type, wrong_argument, wrong_variable,
     )  # fmt: skip
     return {
         "ABSORBED": ABSORBED,
@@ -400,7 +340,11 @@ def namespace() -> dict[str, object]:
         "MISSING": MISSING,
         "NONE": NONE,
         "Optional": Optional,
+        "Grown": Grown,
         "Outside": Outside,
         "Raised": Raised,
+        "Duration": Duration,
+        "Timestamp": Timestamp,
+        "UInt": UInt,
         **{function.__name__: function for function in functions},
     }

@@ -11,27 +11,37 @@ __all__ = ["Source"]
 class Source:
     """An expression's text, and the faults found in it so far."""
 
-    __slots__ = ("_line_starts", "issues", "text", "truncated")
+    __slots__ = ("_line_starts", "_offsets", "issues", "text", "truncated")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.issues: list[Issue] = []
         self.truncated = 0
+        self._offsets: list[int] = []
         self._line_starts: list[int] | None = None
 
     def report(self, offset: int, message: str) -> None:
         """Note a fault at a place, -1 for a fault of the whole; beyond a hundred they are only counted."""
-        if len(self.issues) >= MAX_ISSUES:
-            self.truncated += 1
+        if len(self.issues) < MAX_ISSUES:
+            self.issues.append(self._issue(offset, message))
+            self._offsets.append(offset)
             return
+        self.truncated += 1
+        if not message.startswith("Syntax error: "):
+            return
+        # The lexer is done before the parser begins, so a fault of the parser may come earlier in the text.
+        last = max(range(MAX_ISSUES), key=self._offsets.__getitem__)
+        if offset < self._offsets[last]:
+            self.issues[last] = self._issue(offset, message)
+            self._offsets[last] = offset
+
+    def _issue(self, offset: int, message: str) -> Issue:
         if offset < 0:
-            self.issues.append(Issue(-1, 0, message))
-            return
+            return Issue(-1, 0, message)
         if not self.text:
-            self.issues.append(Issue(1, 0, message))
-            return
+            return Issue(1, 0, message)
         line, column = self.position(offset)
-        self.issues.append(Issue(line, column + 1, message, self._caret(line, column)))
+        return Issue(line, column + 1, message, self._caret(line, column))
 
     def sorted_issues(self) -> list[Issue]:
         return sorted(self.issues, key=lambda issue: (issue.line, issue.column))

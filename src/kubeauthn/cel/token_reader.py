@@ -11,10 +11,12 @@ from .ast import Literal, Node
 from .lexer import Token, tokenize
 from .source import Source
 
-__all__ = ["MAP_CLOSERS", "NoViableError", "RuleFailedError", "TokenReader"]
+__all__ = ["CHOICE_CLOSERS", "MAP_CLOSERS", "NoViableError", "RuleFailedError", "TokenReader"]
 
 
 MAP_CLOSERS = (",", "}")
+CHOICE_CLOSERS = (":", "between ? and :")
+"""Unlike a key, which ends at a colon too, what stands there is no whole expression: no `?` follows it."""
 
 
 class NoViableError(Exception):
@@ -75,6 +77,8 @@ class TokenReader:
         if kind == ":":
             return next_kind in syntax.EXPRESSION_START
         if kind in ")]}":
+            if next_kind == "?" and self.closers[-1] is CHOICE_CLOSERS:
+                return False
             return next_kind in syntax.AFTER_MEMBER or next_kind in self.closers[-1]
         return False
 

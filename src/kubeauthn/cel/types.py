@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .errors import CelError
 
 __all__ = [
     "ANY", "BOOL", "BYTES", "DOUBLE", "DURATION", "DYN", "ERROR", "INT", "NULL", "STRING", "TIMESTAMP", "TYPE", "UINT",
     "Type", "format_type", "list_of", "map_of", "opaque", "optional_of", "parameter", "parse_type", "struct",
-    "type_of_type", "wrapper_of",
+    "type_of_type", "with_structs", "wrapper_of",
 ]  # fmt: skip
 
 
@@ -117,6 +119,14 @@ def parse_type(text: str) -> Type:
             raise CelError(f"not a type: {text!r}")
         _parsed[text] = found
     return found
+
+
+def with_structs(of: Type, structs: Mapping[str, Type]) -> Type:
+    """The type with the objects that are declared in the place of the names that stand for them, however deep."""
+    if of.kind == "opaque" and not of.params:
+        return structs.get(of.name, of)
+    params = tuple(with_structs(part, structs) for part in of.params)
+    return of if params == of.params else _intern(of.kind, of.name, params, of.nullable)
 
 
 def _parse(text: str, at: int) -> tuple[Type, int]:

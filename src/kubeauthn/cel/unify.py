@@ -90,7 +90,7 @@ def _valid_substitution(bindings: Bindings, one: Type, two: Type) -> tuple[bool,
         return True, True
     bound = bindings.get(two)
     if bound is not None:
-        if one is bound:
+        if _is_exactly(one, bound):
             return True, True
         if _fits(bindings, one, bound):
             general = most_general(one, bound)
@@ -102,6 +102,15 @@ def _valid_substitution(bindings: Bindings, one: Type, two: Type) -> tuple[bool,
         bindings[two] = one
         return True, False
     return False, False
+
+
+def _is_exactly(one: Type, two: Type) -> bool:
+    """The same type; to cel-go a wrapper is the same as the scalar in it."""
+    if one is two:
+        return True
+    if one.kind != two.kind or one.name != two.name or len(one.params) != len(two.params):
+        return False
+    return all(map(_is_exactly, one.params, two.params))
 
 
 def _absent(bindings: Bindings, sought: Type, within: Type) -> bool:

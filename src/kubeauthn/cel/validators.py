@@ -8,7 +8,7 @@ from .ast import Call, ListLiteral, Literal, MapLiteral, Node
 from .dispatch import bind
 from .errors import EvalError
 from .source import Source
-from .types import Type, format_type
+from .types import Type, format_type, optional_of
 
 __all__ = ["validate"]
 
@@ -63,10 +63,12 @@ def _check_call(source: Source, node: Call) -> None:
 def _check_list(source: Source, node: ListLiteral) -> None:
     first: Type | None = None
     for index, element in enumerate(node.elements):
-        of = _type(element, optional=index in node.optional)
+        of = _type(source, element, optional=index in node.optional)
+        if of is None:
+            return
         if first is None:
             first = of
-        elif of is not first:
+        elif not _are_equivalent(of, first):
             _mismatch(source, element, first, of)
             return
 
@@ -75,19 +77,39 @@ def _check_map(source: Source, node: MapLiteral) -> None:
     keys: Type | None = None
     values: Type | None = None
     for entry in node.entries:
-        key, value = _type(entry.key), _type(entry.value, optional=entry.optional)
+        key, value = _type(source, entry.key), _type(source, entry.value, optional=entry.optional)
+        if key is None or value is None:
+            return
         if keys is None or values is None:
             keys, values = key, value
             continue
-        if key is not keys:
+        if not _are_equivalent(key, keys):
             _mismatch(source, entry.key, keys, key)
-        if value is not values:
+        if not _are_equivalent(value, values):
             _mismatch(source, entry.value, values, value)
 
 
-def _type(node: Node, *, optional: bool = False) -> Type:
+def _are_equivalent(one: Type, other: Type) -> bool:
+    """The same, but for a wrapper of a scalar, which counts as the scalar, and for the names of parameters."""
+    if one is other:
+        return True
+    if one.kind != other.kind or len(one.params) != len(other.params):
+        return False
+    if one.kind != "parameter" and one.name != other.name:
+        return False
+    return all(map(_are_equivalent, one.params, other.params))
+
+
+def _type(source: Source, node: Node, *, optional: bool = False) -> Type | None:
+    """What an entry is of; None after a report of one that may be absent and is not known to be an optional, of which
+    cel-go takes the parameter without a look: kube-apiserver panics."""
     assert node.type is not None  # noqa: S101 - the tree has been checked
-    return node.type.params[0] if optional and node.type.params else node.type
+    if not optional:
+        return node.type
+    if not node.type.params:
+        _mismatch(source, node, optional_of(node.type), node.type)
+        return None
+    return node.type.params[0]
 
 
 def _mismatch(source: Source, node: Node, expected: Type, found: Type) -> None:

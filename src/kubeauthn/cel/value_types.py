@@ -21,6 +21,7 @@ __all__ = [
     "Timestamp",
     "TypeValue",
     "UInt",
+    "is_foreign",
     "make_map",
     "map_find",
     "no_such_overload",
@@ -140,6 +141,8 @@ class Opaque:
 
     __slots__ = ()
     cel_type = ""
+    cel_is_reference = False
+    """Whether two of the same value are two keys of a map, as pointers are in Go."""
 
     def cel_equals(self, other: Opaque) -> bool | None:
         """Whether both are the same value; `other` is of this very class. None: they cannot be compared."""
@@ -222,9 +225,16 @@ def _stored_key(key: Any) -> object:
 
 def _unusual_key(key: Any) -> object:
     """A key that no literal can have, only a dyn value: found again by its value, and a list or map not at all."""
-    if isinstance(key, Opaque):
+    if isinstance(key, Opaque) and not key.cel_is_reference:
         return (4, type(key), str(key))
-    return (5, key) if isinstance(key, Timestamp | Duration | TypeValue) else (6, id(key))
+    if isinstance(key, Timestamp) and _has_shared_zone(key):
+        return (5, key, key.offset)
+    return (5, key) if isinstance(key, Duration | TypeValue) else (6, id(key))
+
+
+def _has_shared_zone(time: Timestamp) -> bool:
+    """Go has one object for each of these offsets, and for another one a new object each time."""
+    return time.offset % 3600 == 0 and -12 <= time.offset // 3600 <= 14
 
 
 def _sought_keys(key: Any) -> tuple[object, ...]:
@@ -283,6 +293,11 @@ def type_name(value: object) -> str:
     if name is None:
         name = getattr(type(value), "cel_type", None) or type(value).__name__
     return name
+
+
+def is_foreign(value: object) -> bool:
+    """Whether it is an object of the caller's own, not a value of CEL."""
+    return type(value) not in TYPE_NAMES and not hasattr(type(value), "cel_type")
 
 
 def type_of(value: object) -> TypeValue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .errors import EvalError
+from .message_fields import converted, converted_list, converted_map
 from .types import (
     BOOL,
     BYTES,
@@ -21,7 +21,7 @@ from .types import (
     map_of,
     wrapper_of,
 )
-from .values import Duration, Timestamp, UInt
+from .values import MISSING, Duration, Timestamp, UInt
 
 __all__ = ["CONSTANTS", "FIELDS", "TYPES", "fields_of", "make"]
 
@@ -52,6 +52,16 @@ FIELDS: Mapping[str, Mapping[str, Type]] = {
     _P + "Duration": {"seconds": INT, "nanos": INT},
     _P + "Timestamp": {"seconds": INT, "nanos": INT},
 }  # fmt: skip
+# The same fields in Go.
+_GO_SCALARS = {
+    "BoolValue": "bool", "BytesValue": "[]uint8", "DoubleValue": "float64", "FloatValue": "float32",
+    "Int32Value": "int32", "Int64Value": "int64", "StringValue": "string", "UInt32Value": "uint32",
+    "UInt64Value": "uint64",
+}  # fmt: skip
+_GO_FIELDS = {
+    "null_value": "protoreflect.EnumNumber", "number_value": "float64", "string_value": "string", "bool_value": "bool",
+    "struct_value": "*structpb.Struct", "list_value": "*structpb.ListValue", "seconds": "int64", "nanos": "int32",
+}  # fmt: skip
 _ANY: Mapping[str, Type] = {"type_url": STRING, "value": BYTES}
 CONSTANTS: Mapping[str, int] = {_P + "NullValue.NULL_VALUE": 0}
 
@@ -69,52 +79,60 @@ def fields_of(of: Type) -> Mapping[str, Type] | None:
 
 
 def make(name: str) -> Callable[[dict[str, Any]], object]:
-    """A function from the fields of a literal to its value."""
+    """A function from the fields of a literal to its value. A field that is MISSING was not given."""
     short = name.removeprefix(_P)
-    if short in _SCALARS:
-        return _scalar(short)
-    return {"Value": _value, "Struct": _struct, "ListValue": _list, "Duration": _duration, "Timestamp": _timestamp}[
-        short
-    ]
+    made = _scalar(short) if short in _SCALARS else _MAKERS[short]
+    return lambda fields: made({field: value for field, value in fields.items() if value is not MISSING})
 
 
 def _scalar(short: str) -> Callable[[dict[str, Any]], object]:
     default = _SCALARS[short][1]
-    low, high = {"Int32Value": (-(1 << 31), (1 << 31) - 1), "UInt32Value": (0, (1 << 32) - 1)}.get(short, (0, 0))
+    place, go = f"{_P}{short}.value", _GO_SCALARS[short]
 
     def create(fields: dict[str, Any]) -> object:
-        value = fields.get("value", default)
-        if high and not low <= value <= high:
-            raise EvalError("integer overflow" if low else "unsigned integer overflow")
-        if short == "FloatValue":
-            from struct import error, pack, unpack
-
-            try:
-                return float(unpack("f", pack("f", value))[0])
-            except (error, OverflowError):
-                return float("inf") if value > 0 else float("-inf")
-        return value
+        value = converted(place, fields["value"], go) if "value" in fields else default
+        return _single(value) if short == "FloatValue" else value
 
     return create
 
 
+def _single(value: float) -> float:
+    from struct import error, pack, unpack
+
+    try:
+        return float(unpack("f", pack("f", value))[0])
+    except (error, OverflowError):
+        return float("inf") if value > 0 else float("-inf")
+
+
 def _value(fields: dict[str, Any]) -> object:
-    for name, value in fields.items():
-        return None if name == "null_value" else value
-    return None
+    value: object = None
+    for name, given in fields.items():  # of several the last stands
+        value = converted(f"{_P}Value.{name}", given, _GO_FIELDS[name])
+        if name == "null_value":
+            value = None
+    return value
 
 
 def _struct(fields: dict[str, Any]) -> object:
-    return fields.get("fields", {})
+    return converted_map(_P + "Struct.fields", fields["fields"]) if fields else {}
 
 
 def _list(fields: dict[str, Any]) -> object:
-    return fields.get("values", [])
+    return converted_list(_P + "ListValue.values", fields["values"]) if fields else []
+
+
+def _nanoseconds(name: str, fields: dict[str, Any]) -> int:
+    found = {field: converted(f"{_P}{name}.{field}", value, _GO_FIELDS[field]) for field, value in fields.items()}
+    return int(found.get("seconds", 0)) * 1_000_000_000 + int(found.get("nanos", 0))
 
 
 def _duration(fields: dict[str, Any]) -> object:
-    return Duration(fields.get("seconds", 0) * 1_000_000_000 + fields.get("nanos", 0))
+    return Duration(max(-(1 << 63), min((1 << 63) - 1, _nanoseconds("Duration", fields))))
 
 
 def _timestamp(fields: dict[str, Any]) -> object:
-    return Timestamp(fields.get("seconds", 0) * 1_000_000_000 + fields.get("nanos", 0))
+    return Timestamp(_nanoseconds("Timestamp", fields))
+
+
+_MAKERS = {"Value": _value, "Struct": _struct, "ListValue": _list, "Duration": _duration, "Timestamp": _timestamp}

@@ -10,10 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Writer"]
+__all__ = ["COUNTERS", "Writer"]
 
 _MAX_BLOCKS = 8  # CPython stops at 20 nested loops and try blocks
 _MAX_INDENT = 20  # and at 100 levels of indentation
+
+COUNTERS = "c = 0; lim = first_limit; dl = 0.0"
+"""What stands before statements that count: the cost, how high it may come before `tick` is asked, and the time limit.
+That runs from the first look at the clock: before it little can have happened."""
 _CHECK_LIMIT = "if c > lim: lim, dl = tick(c, dl)"
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 PROMPT = "cel> "
 LONGEST_VALUE = 20_000
 """Of a value only so much is shown as text; --output json has all of it."""
+_OTHER_TYPES = {
+    "claims": "the types differ when it runs: a claim's number is a double (1.0, not 1), and claims itself has no size",
+    "user": "the types differ when it runs",
+}
 WORDS = """\
 :claims JSON   use these claims (or :user JSON, where it was started with --user)
 :type EXPR     only the type
@@ -127,9 +131,11 @@ class Session:
         for fault in answer.get("faults", ()):
             self._world.complain("error", f"line {fault['line']}, column {fault['column']}: {fault['message']}")
             self._world.stderr.write(_pointed_at(answer["expression"], fault["line"], fault["column"]))
+            self._hint(fault["message"])
         if "error" in answer:
             if not answer.get("faults"):
                 self._world.complain("error", answer["error"])
+                self._hint(answer["error"])
             return
         rows = [("type", answer["type"])]
         if "value" in answer:
@@ -137,13 +143,34 @@ class Session:
         for line in aligned(rows):
             self._world.say(line)
 
+    def _hint(self, message: str) -> None:
+        from kubeauthn._core.authentication.fault_hints import text_hint
+
+        if message.startswith("no such key") and not self._data:
+            name = self._variable
+            hint = f"nothing was given to try it on: --{name} FILE, or where lines are read :{name} JSON"
+        elif message.startswith("no such overload"):
+            hint = _OTHER_TYPES[self._variable]
+        else:
+            hint = text_hint(message)
+        if hint:
+            self._world.complain("hint", hint)
+
 
 def _pointed_at(text: str, line: int, column: int) -> str:
     """The line of the expression with a caret below the place, where it fits on a screen."""
-    shown_line = escaped((text.split("\n") + [""] * line)[line - 1])
-    if len(shown_line) > LONGEST_SHOWN or column > len(shown_line) + 1:
+    plain = (text.split("\n") + [""] * line)[line - 1]
+    shown_line = escaped(plain, 2 * LONGEST_SHOWN)
+    if len(shown_line) > LONGEST_SHOWN or column > len(plain) + 1:
         return ""
-    return f"       {shown_line}\n       {' ' * (column - 1)}^\n"
+    return f"       {shown_line}\n       {' ' * _columns(escaped(plain[: max(column - 1, 0)]))}^\n"
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal shows it: some characters take two columns, some none."""
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _remember_lines() -> None:

@@ -64,3 +64,10 @@ def test_nested_conditional_roots_stay_small() -> None:
     for _ in range(12):
         text = f"(true ? {text} : {text}).a" if len(text) < 3000 else f"(true ? {text} : claims).a"
     assert len(claims_environment().compile(text).python_source) < 3_000_000
+
+
+def test_an_optional_entry_of_unknown_type_before_literals_were_validated() -> None:
+    """Kubernetes 1.28 does not look at literals, so it neither panics there nor refuses."""
+    assert claims_environment("1.28").compile("[?dyn(optional.of(1))]")(claims={}) == [1]
+    with pytest.raises(CompileError, match="expected type 'optional_type\\(dyn\\)' but found 'dyn'"):
+        claims_environment("1.29").compile("[?dyn(optional.of(1))]")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
-from kubeauthn.cel import CompileError, Environment, EvalError, LimitError
+from kubeauthn.cel import CompileError, Environment, EvalError, LimitError, limits
 from kubeauthn.cel.kubernetes import claims_environment
+from kubeauthn.cel.pattern_size import pattern_size
 
 # before, middle, after: repeated on both sides of the middle
 NESTING = {
@@ -57,9 +59,9 @@ def verdict(text: str, claims: dict[str, object] | None = None) -> str:
 @pytest.mark.parametrize("times", [1, 20, 21, 99, 101, 124, 200, 248, 249, 250, 251, 252, 300, 1000, 5000])
 @pytest.mark.parametrize("kind", NESTING)
 def test_nesting_is_a_value_or_an_error(kind: str, times: int):
-    started = time.monotonic()
+    started = time.process_time()
     outcome = verdict(nested(kind, times))
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     if times > 250:
         assert outcome == "compile"
     elif times <= 10:
@@ -82,11 +84,11 @@ def test_signs_nest_nothing():
 
 def test_macros_that_repeat_their_receiver_do_not_explode():
     """Each optMap stands for its receiver twice: thirty in a row would be a thousand million nodes."""
-    started = time.monotonic()
+    started = time.process_time()
     assert claims_environment().compile("optional.of(1)" + ".optMap(x, x + 1)" * 6 + ".value()")() == 7
     with pytest.raises(CompileError, match="macros repeat too much of the expression"):
         claims_environment().compile("optional.of(1)" + ".optMap(x, x + 1)" * 30)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_hundred_thousand_code_points_and_one_more():
@@ -113,9 +115,9 @@ def test_a_hundred_thousand_code_points_and_one_more():
     ids=lambda text: repr(text[:12]),
 )  # fmt: skip
 def test_long_expressions_are_judged_in_time(text: str):
-    started = time.monotonic()
+    started = time.process_time()
     verdict(text)
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize(
@@ -143,12 +145,12 @@ def test_long_expressions_are_judged_in_time(text: str):
 )
 def test_enormous_numbers(text: str, value: object):
     """None: an error, at whichever stage."""
-    started = time.monotonic()
+    started = time.process_time()
     if value is None:
         assert verdict(text) in ("compile", "eval")
     else:
         assert claims_environment().compile(text)() == value
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 LARGE = {
@@ -175,10 +177,10 @@ COST_BOMBS = [
 @pytest.mark.parametrize("text", COST_BOMBS, ids=lambda text: text[:40])
 def test_cost_bombs_are_stopped(text: str):
     program = claims_environment().compile(text)
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(LimitError):
         program.evaluate({"claims": LARGE})
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_the_limit_of_the_cost_is_a_million():
@@ -212,10 +214,10 @@ def test_time_is_bounded_too(text: str):
     """With no limit to the cost the clock stops it, soon after the time that was given."""
     environment = Environment({"l": "list(int)", "m": "map(string, int)"}, cost_limit=1 << 60, time_limit=0.2)
     variables = {"l": list(range(3000)), "m": {str(number): number for number in range(10_000)}}
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(LimitError, match="operation interrupted"):
         environment.compile(text).evaluate(variables)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("work", ["m == m", "[m] == [m]", "s.findAll('') == []", "-1 in l", "l.sort() == l"])
@@ -226,10 +228,75 @@ def test_work_that_costs_next_to_nothing_is_stopped_by_the_clock(work: str):
     )
     variables = {"l": list(range(3000)), "m": {str(number): number for number in range(10_000)}, "s": "a" * 20_000}
     program = environment.compile(f"l.map(i, {work}).size() > 0")
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(LimitError):
         program.evaluate(variables)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dyn(claims.maps).distinct().size()",
+        "sets.contains(dyn(claims.maps), dyn(claims.maps))",
+        "sets.equivalent(dyn(claims.maps), dyn(claims.maps))",
+        "sets.intersects(dyn(claims.maps), dyn(claims.others))",
+        "string(claims.s).findAll('').size()",
+        "string(claims.s).findAll('[ab]*c|a').size()",
+        "string(claims.s).findAll(string(claims.pattern), 500000).size()",
+        "[0].exists(x, dyn(claims.maps).distinct().size() == x) || true",
+    ],
+)
+def test_one_call_that_does_much_is_stopped_by_the_clock(text: str):
+    """The cost of these is that of small elements and short matches, and no loop looks at the clock meanwhile."""
+
+    def near(number: float) -> dict[str, float]:
+        return {**{str(key): 1.0 for key in range(1000)}, "last": number}
+
+    claims = {
+        "maps": [near(number) for number in range(400)], "others": [near(-number) for number in range(1, 400)],
+        "s": "a" * 1_000_000, "pattern": "a?",
+    }  # fmt: skip
+    environment = Environment(
+        {"claims": "map(string, dyn)"}, ["lists", "sets", "kubernetes.regex"], cost_limit=1 << 60, time_limit=0.2
+    )
+    started = time.process_time()
+    with pytest.raises(LimitError, match="operation interrupted"):
+        environment.compile(text).evaluate({"claims": claims})
+    assert time.process_time() - started < 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "string(claims.s).replace('', string(claims.s))",
+        "lists.range(5000).map(x, 'a').join(string(claims.s))",
+        "string(claims.directives).format(lists.range(40000).map(x, claims.s))",
+        "'%s%s%s%s'.format([dyn(claims.l), dyn(claims.l), dyn(claims.l), dyn(claims.l)])",
+        "dyn(claims.l).map(x, '%s'.format([dyn(claims.l)]))",
+        "dyn(claims.l).sort().size() == 0 || dyn(claims.l).isSorted()",
+        "dyn(claims.l).sum() + dyn(claims.l).max()",
+        "string(claims.s).split('').size()",
+        "string(claims.s).upperAscii().lowerAscii().trim().size()",
+        "string(claims.s).lastIndexOf('aaab')",
+        "url('https://h/?' + string(claims.s)).getQuery().size()",
+        "isIP(string(claims.s)) || isCIDR(string(claims.s)) || isURL(string(claims.s))",
+        "isQuantity(string(claims.digits)) || isSemver(string(claims.digits) + '.1.1')",
+        "int(string(claims.digits))",
+        "timestamp('2023-01-01T00:00:00Z').getHours(string(claims.s))",
+        "format.dns1123Subdomain().validate(string(claims.s)).hasValue()",
+        "format.byte().validate(string(claims.s)).hasValue()",
+        "bytes(string(claims.s)).size() + string(bytes(string(claims.s))).size()",
+    ],
+)
+def test_functions_of_very_long_values_end_in_time(text: str):
+    claims = {"s": "a" * 3_000_000, "digits": "1" * 3_000_000, "directives": "%s" * 40_000, "l": [1.0] * 200_000}
+    started = time.process_time()
+    try:
+        claims_environment().compile(text).evaluate({"claims": claims})
+    except EvalError as error:
+        assert str(error)
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -237,9 +304,9 @@ def test_work_that_costs_next_to_nothing_is_stopped_by_the_clock(work: str):
 )
 def test_patterns_take_linear_time(pattern: str):
     program = claims_environment().compile(f"string(claims.s).matches('{pattern}')")
-    started = time.monotonic()
+    started = time.process_time()
     program.evaluate({"claims": {"s": "a" * 5000 + "!"}})
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 @pytest.mark.parametrize(
@@ -252,21 +319,44 @@ def test_patterns_that_re2_refuses(pattern: str):
         claims_environment().compile("'a'.matches(string(claims.p))").evaluate({"claims": {"p": pattern}})
 
 
+@pytest.mark.parametrize("pattern", ["a{0,999}a{0,999}c", "(a{0,30}){0,30}a{0,999}c", "(a?){999}(a?){999}c"])
+def test_a_text_that_is_too_long_for_its_pattern_is_not_tried(pattern: str):
+    """Where RE2's automaton does not fit into memory, it takes as many steps for a character as the pattern has, and
+    nothing can stop it in the middle."""
+    program = claims_environment().compile(f"string(claims.s).matches('{pattern}')")
+    assert program(claims={"s": "a" * 3000 + "c"}) is True
+    started = time.process_time()
+    with pytest.raises(LimitError, match="too large for each other"):
+        program.evaluate({"claims": {"s": "a" * 1_000_000}})
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "size"),
+    [("", 0), ("abc", 3), ("a{0,999}b{5}", 1004), ("((a{10}){10}){10}", 1000), ("(?:ab|c){2}", 10), ("[^]{9}]{4}", 4),
+     ("[[:alpha:]{9}]{3}", 3), ("\\{9}", 3),
+     ("\\p{Greek}{3}", 3), ("\\x{1F451}{2}", 2), ("\\Qa{9}\\E", 4), ("a{,3}", 5),
+     ("a{3,}", 4), ("x*y+z?", 3), ("{", 1), ("(", 0), (")", 0), ("[", 1), ("\\", 1), ("a{99999}", 8)],
+)  # fmt: skip
+def test_the_size_of_a_pattern(pattern: str, size: int):
+    assert pattern_size(pattern) == size
+
+
 @pytest.mark.parametrize("text", ["E", "E == E", "E != E", "E in [[], E]", "sets.contains([E], [E])"])
 def test_lists_that_hold_the_same_list_twice_do_not_explode(text: str):
     """Thirty levels, each with the one below twice: few objects, and a thousand million ways to the bottom."""
     program = claims_environment().compile(text.replace("E", "[1]" + ".map(x, dyn([x, x]))" * 30))
-    started = time.monotonic()
+    started = time.process_time()
     program.evaluate({"claims": {}})
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 def test_flattening_them_does():
     program = claims_environment().compile("[1]" + ".map(x, dyn([x, x]))" * 30 + ".flatten(100)")
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(LimitError):
         program.evaluate({"claims": {}})
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3
 
 
 SHARED = "[1]" + ".map(x, dyn([x, x]))" * 30
@@ -275,10 +365,10 @@ SHARED = "[1]" + ".map(x, dyn([x, x]))" * 30
 
 @pytest.mark.parametrize("text", [f"'%s'.format([{SHARED}])", f"'%s'.format([{{'a': {SHARED}}}])"])
 def test_format_does_not_write_out_what_is_shared_a_billion_times(text: str):
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(EvalError):
         claims_environment().compile(text)(claims={})
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_nor_does_typed_json():
@@ -288,3 +378,44 @@ def test_nor_does_typed_json():
     with pytest.raises(LimitError, match="members"):
         to_typed_json(value)
     assert to_typed_json([[1], [1]]) == {"list": [{"list": [{"int": "1"}]}] * 2}
+
+
+def test_the_page_has_the_limits() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "cel.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Limits\n")[2].partition("\n## ")[0]
+    for limit in (
+        limits.MAX_CODE_POINTS, limits.MAX_DEPTH, limits.COST_LIMIT, limits.MAX_PATTERN_WORK, limits.MAX_TEXT,
+        limits.MAX_WRITTEN_MEMBERS, limits.MAX_JOINED_ELEMENTS, limits.MAX_FLAT_ELEMENTS, limits.MAX_QUANTITY_DIGITS,
+        limits.MAX_QUANTITY_POWER, limits.MAX_REPEATED_NODES,
+    ):  # fmt: skip
+        assert f" {limit:,}" in table
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[lists.range(100000)].map(l, lists.range(2000).map(x, l + l)).size()",
+        "optional.of(lists.range(100000)).optMap(l, lists.range(2000).map(x, l + l).size())",
+        "dyn(claims.l).map(x, claims.l + claims.l).size()",
+        "dyn(claims.l).map(x, dyn(claims.l) + dyn(claims.l)).size()",
+        "dyn(claims.l).exists(x, claims.l + claims.l == 'a')",
+    ],
+)
+def test_sums_of_lists_are_bounded_whatever_is_known_of_them(text: str) -> None:
+    program = claims_environment().compile(text)
+    with pytest.raises(LimitError, match="too many list elements"):
+        program(claims={"l": [1.0] * 5_000})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "optional.of([]).optMap(x, [x + [1], x + x])",
+        "optional.of([]).optMap(x, x + [dyn(x)])",
+        "optional.of(dyn([])).optMap(x, x + [{1: [x]}])",
+        "optional.of(dyn([])).optMap(x, x + [{'a': optional.of(x)}])",
+    ],
+)
+def test_a_list_that_grows_is_never_put_into_itself(text: str) -> None:
+    with pytest.raises(EvalError, match="^a list that grows is added to itself$"):
+        claims_environment().compile(text).evaluate({"claims": {}})

@@ -139,3 +139,42 @@ def test_quantifiers_a_hundred_deep() -> None:
 )
 def test_literals(text: str, value: object) -> None:
     assert ENV.compile(text)() == value
+
+
+GOOD = (
+    "claims.a[?'b'].orValue({'k': [1, 2u, -1.5]}) != dyn(\n"
+    "  claims.all(x, x > b'\\x00' ? !true : r'\\d' in ['a'])) && f(a.b{c: 1}, null)"
+)
+
+
+def _broken() -> list[str]:
+    """The text cut short everywhere, with a character less, and with one more."""
+    cut = [GOOD[:end] for end in range(len(GOOD))]
+    less = [GOOD[:at] + GOOD[at + 1 :] for at in range(len(GOOD))]
+    more = [GOOD[:at] + extra + GOOD[at:] for extra in "(]}'.,?:\\é\n" for at in range(0, len(GOOD), 3)]
+    return cut + less + more
+
+
+def test_every_syntax_error_has_line_column_and_caret() -> None:
+    seen = 0
+    for text in _broken():
+        try:
+            ENV.compile(text)
+        except cel.CompileError as error:
+            syntax = [issue for issue in error.issues if issue.message.startswith("Syntax error: ")]
+            printed = str(error)
+        else:
+            continue
+        lines = text.split("\n")
+        for issue in syntax:
+            seen += 1
+            if not text:
+                assert (issue.line, issue.column, issue.caret) == (1, 0, "")
+                continue
+            line = lines[issue.line - 1]
+            assert 1 <= issue.column <= len(line) + 1, (text, issue)
+            before = "".join("．" if ord(char) > 127 else "." for char in line[: issue.column - 1])
+            mark = "＾" if ord((line + " ")[issue.column - 1]) > 127 else "^"
+            assert issue.caret == f"\n | {line}\n | {before}{mark}", (text, issue)
+            assert f"ERROR: <input>:{issue.line}:{issue.column}: {issue.message}{issue.caret}" in printed
+    assert seen > 400

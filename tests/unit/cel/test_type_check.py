@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubeauthn import cel
-from kubeauthn.cel.ast import Call, Comprehension, Ident, Select, walk
+from kubeauthn.cel.ast import Call, Comprehension, Ident, Literal, Select, walk
 
 ENV = cel.Environment(
     variables={
@@ -137,3 +137,28 @@ def test_the_tree_can_be_walked() -> None:
     assert len(optional) == 1
     assert {node.name for node in walk(tree) if isinstance(node, Ident) and node.is_global} == {"claims", "names"}
     assert all(node.type is not None for node in walk(tree))
+
+
+def test_the_tree_shows_what_a_reader_of_claims_wants_to_know() -> None:
+    """Which claims an expression reads, and where: by selects, optional selects and indexes with a constant."""
+    text = "has(claims.a) && claims.?b.orValue('') == claims['c'] && names.all(n, claims[?n].hasValue())"
+    tree = ENV.compile(text).ast
+    found: dict[object, str] = {}
+    for node in walk(tree):
+        if isinstance(node, Select):
+            found[node.field] = "has" if node.test_only else "select"
+        elif isinstance(node, Call) and node.function in ("_?._", "_[_]", "_[?_]"):
+            key = node.args[1]
+            found[key.value if isinstance(key, Literal) else "?"] = node.function
+    assert found == {"a": "has", "b": "_?._", "c": "_[_]", "?": "_[?_]"}
+    (loop,) = (node for node in walk(tree) if isinstance(node, Comprehension))
+    assert (loop.iter_var, loop.iter_range.offset) == ("n", text.index("names"))
+    assert [call.function for call in walk(tree) if isinstance(call, Call)].count("_&&_") >= 2
+
+
+def test_walking_goes_from_the_whole_to_its_parts_in_the_order_of_the_text() -> None:
+    tree = ENV.compile("[1, 2 + 3].size() == 4").ast
+    nodes = list(walk(tree))
+    assert nodes[0] is tree
+    assert [node.value for node in nodes if isinstance(node, Literal)] == [1, 2, 3, 4]
+    assert all(child in nodes for node in nodes for child in node.children())

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..errors import LimitError
+from ..limits import MAX_TEXT
 
-__all__ = ["MAX_TEXT", "check_length", "join"]
-
-MAX_TEXT = 1 << 26
+__all__ = ["check_length", "join"]
 
 
 def check_length(length: int) -> None:

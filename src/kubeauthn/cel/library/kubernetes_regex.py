@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import regex
+from ..deadline import NEVER
 from ..errors import EvalError
 from ..overloads import Implementation, Overload
 from ..values import no_such_overload
@@ -29,11 +30,11 @@ def _find(text: Any, pattern: Any) -> str:
         raise EvalError(f"Illegal regex: {error.message}") from None
 
 
-def _find_all(text: Any, pattern: Any, *limits: Any) -> list[str]:
+def _find_all(text: Any, pattern: Any, *limits: Any, deadline: float = NEVER) -> list[str]:
     if type(text) is not str or type(pattern) is not str or any(type(limit) is not int for limit in limits):
         raise _refused("findAll", text, pattern, *limits)
     try:
-        return regex.find_all(text, pattern, *limits)
+        return regex.find_all(text, pattern, *limits, deadline=deadline)
     except regex.RegexError as error:
         raise EvalError(f"Illegal regex: {error.message}") from None
 
@@ -49,6 +50,7 @@ def _row(id: str, function: str, params: tuple[str, ...], result: str, implement
         cost=costs.pattern_scan,
         cost_by_name=True,
         unguarded=True,
+        timed=function == "findAll",
     )
 
 

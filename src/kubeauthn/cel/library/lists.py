@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cmp_to_key
 from typing import Any
 
+from ..deadline import NEVER, look_at_clock
 from ..errors import EvalError, LimitError
-from ..limits import COST_LIMIT
+from ..limits import COST_LIMIT, MAX_FLAT_ELEMENTS
 from ..overloads import Overload
 from ..values import Duration, Timestamp, UInt, compare, same, size_of, type_name
 from . import costs
@@ -16,7 +17,6 @@ __all__ = ["LATEST", "OLD_OVERLOADS", "OVERLOADS", "TYPES", "overloads"]
 TYPES: tuple[str, ...] = ()
 LATEST = 3
 _MAX_RANGE = 1_000_000
-_MAX_FLAT = 1_000_000  # one list may hold another many times, and that another many times
 # A list that is compared with itself costs its size squared: more than this no limit allows.
 _MAX_QUADRATIC = 2_000
 _COMPARABLE = frozenset((int, UInt, float, str, bytes, bool, Timestamp, Duration))
@@ -53,8 +53,8 @@ def _flatten(elements: object, *depths: object) -> list[object]:
                 deeper.extend(element)
             else:
                 deeper.append(element)
-            if len(deeper) > _MAX_FLAT:
-                raise LimitError(f"list of more than {_MAX_FLAT} elements")
+            if len(deeper) > MAX_FLAT_ELEMENTS:
+                raise LimitError(f"list of more than {MAX_FLAT_ELEMENTS} elements")
         flat = deeper
     return flat
 
@@ -116,7 +116,7 @@ def _reverse(elements: list[object]) -> list[object]:
     return list(elements[::-1])
 
 
-def _distinct(elements: list[Any]) -> list[object]:
+def _distinct(elements: list[Any], *, deadline: float = NEVER) -> list[object]:
     if not elements:
         return elements  # itself: see `outside`
     kinds = {type(element) for element in elements}
@@ -127,6 +127,7 @@ def _distinct(elements: list[Any]) -> list[object]:
         raise LimitError("operation cancelled: actual cost limit exceeded")
     unique: list[object] = []
     for element in elements:
+        look_at_clock(deadline)
         if not any(same(element, other) for other in unique):
             unique.append(element)
     return unique
@@ -236,6 +237,7 @@ def _since_version_2(*, priced: bool) -> list[Overload]:
             _distinct,
             member=True,
             cost=compared if priced else None,
+            timed=True,
         ),
     ]
     return rows

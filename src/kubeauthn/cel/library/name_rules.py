@@ -79,29 +79,29 @@ _KEY_RULE = _rule(
 )
 
 
-def label_key(text: str) -> list[str]:
+def label_key(text: str, what: str = "a valid label key", unit: str = "bytes") -> list[str]:
     parts = text.split("/")
     if len(parts) > 2:
         suffix = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a valid label key {_KEY_RULE}{suffix}"]
+        return [f"{what} {_KEY_RULE}{suffix}"]
     faults: list[str] = []
     if len(parts) == 2:
         if not parts[0]:
             faults.append("prefix part must be non-empty")
         else:
-            faults += [f"prefix part {fault}" for fault in dns1123_subdomain(parts[0], "bytes")]
+            faults += [f"prefix part {fault}" for fault in dns1123_subdomain(parts[0], unit)]
     name = parts[-1]
     if not name:
         faults.append("name part must be non-empty")
     elif _is_longer(name, 63):
-        faults.append("name part must be no more than 63 bytes")
+        faults.append(f"name part must be no more than 63 {unit}")
     if not _fits(_KEY, name):
         faults.append(f"name part {_KEY_RULE}")
     return faults
 
 
-def label_value(text: str) -> list[str]:
-    faults = ["must be no more than 63 bytes"] if _is_longer(text, 63) else []
+def label_value(text: str, unit: str = "bytes") -> list[str]:
+    faults = [f"must be no more than 63 {unit}"] if _is_longer(text, 63) else []
     if not _fits(_VALUE, text):
         rule = (
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "

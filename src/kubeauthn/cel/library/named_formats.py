@@ -101,8 +101,22 @@ _FORMATS = {
 }
 
 
+# Until 1.34 some texts are other ones.
+_OLD_FORMATS = _FORMATS | {
+    "qualifiedName": Format(
+        "QualifiedName", lambda text: name_rules.label_key(text, "a qualified name", "characters"), 60
+    ),
+    "labelValue": Format("LabelValue", lambda text: name_rules.label_value(text, "characters"), 40),
+}
+
+
 def _named(name: str) -> Optional:
     found = _FORMATS.get(name)
+    return NONE if found is None else Optional(found)
+
+
+def _old_named(name: str) -> Optional:
+    found = _OLD_FORMATS.get(name)
     return NONE if found is None else Optional(found)
 
 
@@ -112,8 +126,10 @@ def _validate(named: Format, text: str) -> Optional:
 
 
 def _validate_cost(arguments: tuple[Any, ...], result: object) -> int:
+    named = arguments[0]
+    if type(named) is not Format:  # what should have been one failed
+        return 1
     text_cost = ceil((1.0 + size_of(arguments[1])) * costs.STRING_FACTOR)
-    named: Format = arguments[0]
     return text_cost * ceil(named.pattern_size * costs.PATTERN_FACTOR)
 
 
@@ -135,4 +151,11 @@ OVERLOADS = (
         member=True,
         cost=_validate_cost,
     ),
+)
+OLD_OVERLOADS = (
+    *(
+        Overload(f"format.{name}", f"format.{name}", (), _F, _constant(_OLD_FORMATS[name]))
+        for name in ("qualifiedName", "labelValue")
+    ),
+    Overload("format-named", "format.named", ("string",), f"optional_type({_F})", _old_named),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import EvalError
+from ..errors import EvalError, LimitError
 from ..overloads import Overload
 from . import costs
 from .quantity_value import EXPONENT, Quantity, parse_quantity
@@ -15,6 +15,8 @@ TYPES = ("kubernetes.Quantity",)
 def _is_quantity(text: str) -> bool:
     try:
         parse_quantity(text)
+    except LimitError:
+        return True  # it is one, if too large for us to calculate with
     except EvalError:
         return False
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..errors import EvalError, LimitError
 from ..go_text import parse_int
+from ..limits import MAX_QUANTITY_DIGITS, MAX_QUANTITY_POWER
 from ..values import INT_MAX, INT_MIN, Opaque
 
 __all__ = ["Quantity", "parse_quantity"]
@@ -16,9 +17,6 @@ _BINARY_NAMES = {0: "", **{power: name for name, power in _BINARY_SUFFIXES.items
 _SUFFIX_LETTERS = frozenset("eEinumkKMGTP")
 _DIGITS = frozenset("0123456789")
 _NANO = -9
-# Beyond any use: such a number takes too long to calculate with and to write out.
-_LARGEST_POWER = 2_000
-_MOST_DIGITS = 2_000
 _FORMAT_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
@@ -30,6 +28,7 @@ class Quantity(Opaque):
 
     __slots__ = ("derived", "format", "is_big", "number", "power", "text")
     cel_type = "kubernetes.Quantity"
+    cel_is_reference = True
 
     def __init__(
         self, number: int, power: int, format: str, *, is_big: bool = False, text: str = "", derived: bool = False
@@ -163,8 +162,6 @@ def _interpret(suffix: str) -> tuple[int, str]:
     power = parse_int(suffix[1:]) if suffix[0] in "eE" and len(suffix) > 1 else None
     if power is None:
         raise EvalError("unable to parse quantity's suffix")
-    if abs(power) > _LARGEST_POWER:
-        raise LimitError(f"quantity with a power of ten beyond {_LARGEST_POWER}")
     return power, EXPONENT
 
 
@@ -178,20 +175,32 @@ def parse_quantity(text: str) -> Quantity:
     power, format = _interpret(suffix)
     sign = -1 if text[0] == "-" else 1
     digits = whole + fraction
-    if len(digits) > _MOST_DIGITS:
-        raise LimitError(f"quantity of more than {_MOST_DIGITS} digits")
+    if len(digits) > MAX_QUANTITY_DIGITS:
+        raise LimitError(f"quantity of more than {MAX_QUANTITY_DIGITS} digits")
+    if abs(power) > MAX_QUANTITY_POWER:
+        if digits.strip("0"):
+            raise LimitError(f"quantity with a power of ten beyond {MAX_QUANTITY_POWER}")
+        power = min(max(power, -MAX_QUANTITY_POWER), MAX_QUANTITY_POWER)  # nothing is nothing, however often
     if format == BINARY:
         # How many digits surely fit is a rough guess, and which numbers count as small depends on it.
         if not fraction and 15 - len(whole) - int(power * 3 / 10) - 1 >= 0:
             number = int(digits) << power
             kept = power % 10 == 0 and int(digits) & 7
             return Quantity(sign * number, 0, format, text=text if kept else "")
+        _check_digits(text, suffix)
         return _rounded(sign, int(digits or "0") << power, -len(fraction), format)
     if 18 - len(digits) >= 0 and power - len(fraction) >= _NANO:
         power -= len(fraction)
         kept = power % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
         return Quantity(sign * int(digits), power, format, text=text if kept else "")
+    _check_digits(text, suffix)
     return _rounded(sign, int(digits or "0"), power - len(fraction), format)
+
+
+def _check_digits(text: str, suffix: str) -> None:
+    """A suffix without a number is nothing, `Ki`; but not where the number is read by another function, `Ei`."""
+    if not any(character in _DIGITS for character in text.removesuffix(suffix)):
+        raise EvalError("unable to parse numeric part of quantity")
 
 
 def _rounded(sign: int, number: int, power: int, format: str) -> Quantity:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..deadline import NEVER, look_at_clock
 from ..errors import LimitError
-from ..overloads import Overload
+from ..overloads import Implementation, Overload
 from ..values import UInt
 from . import costs
 from .operators import contains
@@ -28,31 +29,40 @@ def _as_sets(left: list[Any], right: list[Any]) -> tuple[frozenset[Any], frozens
     return None
 
 
-def _contains(elements: list[Any], part: list[Any]) -> bool:
+def _holds(elements: list[Any], sought: object, deadline: float) -> bool:
+    look_at_clock(deadline)  # the elements may be large
+    return contains(sought, elements)
+
+
+def _contains(elements: list[Any], part: list[Any], *, deadline: float = NEVER) -> bool:
     sets = _as_sets(elements, part)
     if sets is not None:
         return sets[0] >= sets[1]
-    return all(contains(element, elements) for element in part)
+    return all(_holds(elements, element, deadline) for element in part)
 
 
-def _equivalent(left: list[Any], right: list[Any]) -> bool:
+def _equivalent(left: list[Any], right: list[Any], *, deadline: float = NEVER) -> bool:
     sets = _as_sets(left, right)
     if sets is not None:
         return sets[0] == sets[1]
-    return _contains(left, right) and _contains(right, left)
+    return _contains(left, right, deadline=deadline) and _contains(right, left, deadline=deadline)
 
 
-def _intersects(left: list[Any], right: list[Any]) -> bool:
+def _intersects(left: list[Any], right: list[Any], *, deadline: float = NEVER) -> bool:
     sets = _as_sets(left, right)
     if sets is not None:
         return not sets[0].isdisjoint(sets[1])
-    return any(contains(element, right) for element in left)
+    return any(_holds(right, element, deadline) for element in left)
 
 
-_LISTS = ("list(<T>)", "list(<T>)")
+def _row(name: str, implementation: Implementation, factor: float) -> Overload:
+    lists = ("list(<T>)", "list(<T>)")
+    cost = costs.product(factor)
+    return Overload(f"list_sets_{name}_list", f"sets.{name}", lists, "bool", implementation, cost=cost, timed=True)
+
 
 OVERLOADS = (
-    Overload("list_sets_contains_list", "sets.contains", _LISTS, "bool", _contains, cost=costs.product(1)),
-    Overload("list_sets_equivalent_list", "sets.equivalent", _LISTS, "bool", _equivalent, cost=costs.product(2)),
-    Overload("list_sets_intersects_list", "sets.intersects", _LISTS, "bool", _intersects, cost=costs.product(1)),
+    _row("contains", _contains, 1),
+    _row("equivalent", _equivalent, 2),
+    _row("intersects", _intersects, 1),
 )

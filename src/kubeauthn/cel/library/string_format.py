@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..deadline import NEVER, look_at_clock
 from ..errors import EvalError
-from ..go_text import go_format_double, quote
+from ..go_text import format_fixed, go_format_double, quote
 from ..go_time import format_duration, format_timestamp
 from ..members import check_members
 from ..values import CelMap, Duration, Timestamp, TypeValue, UInt, type_name
@@ -35,11 +36,12 @@ def refusal(letter: str, given: str) -> FormatError:
     return FormatError(_REFUSALS[letter.lower()] + given)
 
 
-def format_string(text: str, arguments: list[Any]) -> str:
+def format_string(text: str, arguments: list[Any], *, deadline: float = NEVER) -> str:
     """CEL's text.format(arguments)."""
     check_members(arguments)
 
     def clause(letter: str, precision: int | None, argument: int) -> str:
+        look_at_clock(deadline)
         return _CLAUSES[letter](arguments[argument], letter, precision)
 
     return expand(text, len(arguments), clause)
@@ -136,7 +138,21 @@ def _fixed(value: Any, letter: str, precision: int | None) -> str:
     number = _double(value, letter)
     if number - number != 0:
         return _special(number)
-    return f"{number + 0.0:,.{DEFAULT_PRECISION if precision is None else precision}f}"
+    digits = DEFAULT_PRECISION if precision is None else precision
+    return f"{number + 0.0:,.{digits}f}" if digits < 256 else _fixed_narrow(number + 0.0, digits)
+
+
+def _fixed_narrow(number: float, digits: int) -> str:
+    """Go's formatter keeps the most digits in 16 bits, where a negative number means as many as are needed, and the
+    fewest in 8."""
+    most, fewest = digits & 0xFFFF, digits & 0xFF
+    if most < 0x8000:
+        whole, _, fraction = f"{number:,.{most}f}".partition(".")
+    else:
+        whole, _, fraction = format_fixed(number).partition(".")
+        whole = f"{int(whole):,}" if int(whole) else whole
+    fraction = fraction.rstrip("0").ljust(fewest, "0")
+    return f"{whole}.{fraction}" if fraction else whole
 
 
 def _scientific(value: Any, letter: str, precision: int | None) -> str:
@@ -147,7 +163,7 @@ def _scientific(value: Any, letter: str, precision: int | None) -> str:
         mantissa, _, exponent = f"{number + 0.0:.6e}".partition("e")  # no negative zero
         text = f"{mantissa}×10{exponent.lstrip('+').translate(_RAISED)}"
     # The precision is taken for a width: that is how cel-go has it.
-    return text.rjust(DEFAULT_PRECISION if precision is None else precision)
+    return text.rjust(DEFAULT_PRECISION if precision is None else precision & 0xFFFF)
 
 
 def _binary(value: Any, letter: str, precision: int | None) -> str:

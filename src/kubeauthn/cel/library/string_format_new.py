@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..deadline import NEVER, look_at_clock
 from ..go_text import format_fixed
 from ..go_time import format_duration, format_timestamp
 from ..members import check_members
@@ -32,11 +33,12 @@ def refusal(letter: str, given: str) -> FormatError:
     return FormatError(_REFUSALS[letter.lower()] + given)
 
 
-def format_string(text: str, arguments: list[Any]) -> str:
+def format_string(text: str, arguments: list[Any], *, deadline: float = NEVER) -> str:
     """CEL's text.format(arguments)."""
     check_members(arguments)
 
     def clause(letter: str, precision: int | None, argument: int) -> str:
+        look_at_clock(deadline)
         return _clause(arguments[argument], letter, DEFAULT_PRECISION if precision is None else precision)
 
     return expand(text, len(arguments), clause, max_precision=MAX_PRECISION)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import EvalError
+from ..limits import MAX_TEXT
 from ..overloads import CostFunction, Implementation, Overload
 from . import bounds, costs, string_format, string_format_new
 from .display import display
@@ -70,7 +71,7 @@ def _upper_ascii(text: str) -> str:
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     most = len(text) + 1
     times = most if count < 0 else min(count, most)
-    if len(new) * times > bounds.MAX_TEXT:
+    if len(new) * times > MAX_TEXT:
         bounds.check_length(len(text) + min(text.count(old), times) * (len(new) - len(old)))
     return text.replace(old, new, times)
 
@@ -174,7 +175,7 @@ _FIRST = (
 
 def _format(implementation: Implementation) -> Overload:
     return Overload(
-        "string_format", "format", (_S, "list(dyn)"), _S, implementation, member=True, cost=costs.first_scan
+        "string_format", "format", (_S, "list(dyn)"), _S, implementation, member=True, cost=costs.first_scan, timed=True
     )
 
 

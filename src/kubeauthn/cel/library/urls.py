@@ -18,6 +18,7 @@ class URL(Opaque):
 
     __slots__ = ("parts",)
     cel_type = "kubernetes.URL"
+    cel_is_reference = True
 
     def __init__(self, parts: ParsedURL) -> None:
         self.parts = parts
