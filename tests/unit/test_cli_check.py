@@ -176,9 +176,13 @@ def test_strict_minds_warnings_and_not_notes():
         (rule("user.username == 'x'"), "only user rules"),
         (document(issuer={"discoveryUrl": "https://x.example"}), "did you mean discoveryURL?"),
         (document(issuer={"claim": "x"}), "not here"),
+        (IN_LINES + "  claimMapings: {}\n", "did you mean claimMappings?"),
+        (document(mappings={"extra": [{"key": "a.example/b", "valueExpresion": "claims.sub"}]}), "valueExpression?"),
         (document(mappings={"extra": [{"key": "client", "valueExpression": "claims.sub"}]}), "example.com/name"),
         (document(issuer={"audiences": "kubernetes"}), "audiences: [kubernetes]"),
         (document(issuer={"audienceMatchPolicy": "Any"}), "audienceMatchPolicy: MatchAny"),
+        (document(issuer={"audiences": [1]}), "in quotes: to YAML it is a number"),
+        (document(mappings={"username": {"claim": True, "prefix": ""}}), "in quotes: to YAML, yes"),
         (rule("claims.hd = 'x'"), "claims.x == 'y'"),
         (rule("claims.hd='x'"), "claims.x == 'y'"),
         (rule("claims.hd.startswith('x')"), "startsWith"),
@@ -197,6 +201,11 @@ def test_a_fault_comes_with_what_was_probably_meant(text: str, hint: str | None)
         assert faults == []
     else:
         assert any(hint in (fault["hint"] or "") for fault in faults), faults
+
+
+def test_a_name_that_belongs_elsewhere_is_not_guessed():
+    faults = [found for found in findings(json.dumps({**GOOD, "oops": 1})) if found["level"] == "error"]
+    assert [(fault["text"], fault["hint"]) for fault in faults] == [('unknown field "oops"', None)]  # and not groups
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,12 @@ def test_claims_are_shown_on_request_only(tmp_path: Path):
     assert as_json(tmp_path, payload, "--show-claims")["claims"]["secret_claim"] == "s3cret"
 
 
+def test_what_is_absent_is_told_from_a_text(tmp_path: Path):
+    text = explain(tmp_path, b'{"sub": "jane", "a": "<absent>"}', "--show-claims")[1]
+    assert "claims.level: absent\n" in text
+    assert 'claims.a: "<absent>"\n' in text
+
+
 def test_several_issuers_leave_none_to_assume(tmp_path: Path):
     two = CONFIG + CONFIG.partition("jwt:\n")[2].replace("issuer.example", "second.example")
     assert explain(tmp_path, b'{"sub": "jane", "level": 2}', config=two)[0] == 3

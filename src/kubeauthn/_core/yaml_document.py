@@ -247,18 +247,20 @@ def _number(text: str) -> object:
         base = 8
     if base != 10 or unsigned.isdigit():
         try:
-            # Nineteen digits always fit 64 bits; what does not is a float to Go as well.
-            if len(unsigned) <= 19 or base != 10:
-                return int(plain, base)
+            # What does not fit 64 bits is a float to Go as well, or a text if it is no decimal.
+            if len(unsigned) <= 20 or base != 10:
+                number = int(plain, base)
+                if -(1 << 63) <= number < (1 << 63 if plain[0] == "+" else 1 << 64):
+                    return number
         except ValueError:
             return text
     if not set(unsigned) <= set("0123456789.eE+-"):
         return text
     try:
-        number = float(plain)
+        approximate = float(plain)
     except ValueError:
         return text
-    return text if number in (float("inf"), float("-inf")) else number
+    return text if approximate in (float("inf"), float("-inf")) else approximate
 
 
 class _Anchors:

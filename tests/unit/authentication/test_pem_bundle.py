@@ -64,6 +64,7 @@ def test_a_bundle(text):
         ),
         (block(DER[:-1]), "x509: malformed certificate"),
         (block(DER + b"\x00"), "x509: trailing data"),
+        (block(DER.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x03", 1)), "x509: invalid version"),
         (PEM + block(b"x"), "x509: malformed certificate"),
     ],
 )

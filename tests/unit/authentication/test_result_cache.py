@@ -93,6 +93,13 @@ def test_a_newer_result_replaces_the_older_and_is_counted_once():
     assert len(kept) == 2
 
 
+def test_one_that_was_put_again_is_no_longer_the_oldest():
+    kept = table(most=3)
+    for key in (b"1", b"2", b"3", b"1", b"4"):
+        kept.put(key, b"v", NOW, FAR)
+    assert [found(kept, key) for key in (b"1", b"2", b"3", b"4")] == [b"v", None, b"v", b"v"]
+
+
 def test_what_has_ended_goes_away_as_others_come():
     kept = table(most=1000)
     for number in range(100):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
 import time
+import tracemalloc
+from datetime import datetime
 
 import pytest
-from cryptography.hazmat.primitives import serialization
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 
 from kubeauthn import errors
 from kubeauthn._core.jose.limits import TOKEN_CHARACTERS
+from kubeauthn.server.cache import CachedAuthenticator
+from kubeauthn.server.decisions import AuthenticatorDecider
 from kubeauthn.testing._signing import SigningKey
 
 from .conftest import part
@@ -87,10 +94,19 @@ def test_key_ids_that_are_more_than_a_name(authenticator, bench, kid):
     refused(authenticator, bench.token(headers={"kid": kid}), errors.SignatureRefused)
 
 
+def certificate_of(key):
+    """Its own, signed by itself, as an attacker would bring it along."""
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "mine")])
+    builder = x509.CertificateBuilder(name, name, key.private.public_key(), 1)
+    builder = builder.not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2040, 1, 1))
+    return builder.sign(key.private, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+
+
 @pytest.mark.parametrize("member", ["jku", "x5u", "x5c", "jwk"])
 def test_a_token_cannot_bring_its_own_key(authenticator, bench, member):
     mine = SigningKey.new("mine", "RS256")
-    brought = {"jku": "https://evil.example/keys", "x5u": "https://evil.example/c", "x5c": ["AAAA"], "jwk": mine.jwk()}
+    chain = [base64.b64encode(certificate_of(mine)).decode()]
+    brought = {"jku": "https://evil.example/keys", "x5u": "https://evil.example/c", "x5c": chain, "jwk": mine.jwk()}
     headers = {member: brought[member]}
     refused(authenticator, bench.token(headers={**headers, "kid": "k1"}, key=mine), errors.SignatureRefused)
     refused(authenticator, bench.token(headers=headers, key=mine), errors.SignatureRefused)
@@ -100,6 +116,47 @@ def test_a_token_cannot_bring_its_own_key(authenticator, bench, member):
 @pytest.mark.parametrize("critical", [[], ["exp"], ["b64"], "exp", None])
 def test_no_critical_extension_is_understood(authenticator, bench, critical):
     refused(authenticator, bench.token(headers={"crit": critical, "b64": True}), errors.SignatureRefused)
+
+
+def test_a_payload_that_says_it_is_not_encoded(authenticator, bench):
+    """RFC 7797: it would be signed as it is, and read otherwise by whoever knows of it."""
+    refused(authenticator, bench.token(headers={"b64": False}), errors.SignatureRefused)
+    assert authenticator.authenticate(bench.token(headers={"b64": True})).username == "jane"
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" * 400])
+def test_a_header_with_a_number_too_large(authenticator, bench, number):
+    signed = f'{part(f"""{{"alg": "RS256", "kid": "k1", "x": {{"y": [{number}]}}}}""".encode())}.{part(bench.claims())}'
+    token = f"{signed}.{part(bench.key._signature(signed.encode()))}"
+    assert "cannot unmarshal number" in refused(authenticator, token, errors.MalformedToken)
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ('"4102444800"', errors.MalformedToken),
+        ("true", errors.MalformedToken),
+        ("[4102444800]", errors.MalformedToken),
+        ("1e999", errors.MalformedToken),
+        ("null", errors.MalformedToken),
+        ("-1", errors.TokenExpired),
+        ("-1e300", errors.TokenExpired),
+        ("1e300", errors.TokenExpired),
+        ("9223372036854775808", errors.TokenExpired),
+        ("1e-300", errors.TokenExpired),
+        ("-0", errors.TokenExpired),
+    ],
+)
+def test_ends_that_are_no_times(authenticator, bench, written, kind):
+    """What kube-apiserver says too: times past the end of time wrap around to long ago."""
+    payload = f'{json.dumps(bench.claims(exp=...))[:-1]}, "exp": {written}}}'
+    refused(authenticator, bench.raw_token(payload), kind)
+
+
+def test_an_end_between_two_seconds(authenticator, bench):
+    payload = json.dumps(bench.claims(exp=...))[:-1]
+    assert authenticator.authenticate(bench.raw_token(f'{payload}, "exp": {bench.now + 1}.9}}')).username == "jane"
+    refused(authenticator, bench.raw_token(f'{payload}, "exp": {bench.now}.9}}'), errors.TokenExpired)
 
 
 def test_other_serializations(authenticator, bench):
@@ -172,6 +229,34 @@ def test_huge_tokens(authenticator, bench, size):
     text = "a" * size
     refused(authenticator, f"{bench.token()}{text}", errors.KubeauthnError)
     refused(authenticator, text, errors.NotMine)
+
+
+@pytest.mark.parametrize("size", [1_000_000, 100_000_000])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda authenticator, token: authenticator.authenticate(token),
+        lambda authenticator, token: asyncio.run(authenticator.authenticate_async(token)),
+        lambda authenticator, token: CachedAuthenticator(authenticator).authenticate(token),
+        lambda authenticator, token: asyncio.run(CachedAuthenticator(authenticator).authenticate_async(token)),
+        lambda authenticator, token: AuthenticatorDecider(CachedAuthenticator(authenticator)).decide_now(token),
+        lambda authenticator, token: authenticator.explain(token),
+    ],
+    ids=["plain", "async", "cached", "cached async", "served", "explained"],
+)
+def test_a_huge_token_is_refused_without_a_copy_of_it(authenticator, bench, ask, size):
+    with contextlib.suppress(errors.NotMine):  # loads what it needs
+        ask(authenticator, "x")
+    token = f"{bench.token()}{'a' * size}"
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(errors.NotMine):
+            answer = ask(authenticator, token)
+            assert "authenticated" not in (getattr(answer, "outcome", ""), getattr(answer, "verdict", ""))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 500_000
 
 
 def test_a_payload_that_is_nested_deeply(authenticator, bench):

@@ -156,6 +156,19 @@ def test_each_expression_says_what_it_saw_and_came_to(authenticator, bench):
     json.dumps(trace.as_dict())
 
 
+def test_an_escaped_name_shows_what_the_expression_saw(bench):
+    expression = "claims.a__dot__b == claims['c/d'] && claims.n.e__dash__f == claims.?q__dot__r.orValue('')"
+    odd = "claims.x__y__z == claims.n.x__y__z"
+    authenticator = bench.authenticator(rules=[{"expression": text, "message": "no"} for text in (expression, odd)])
+    token = bench.token(**{"a.b": 1, "c/d": 2, "n": {"e-f": 3, "x__y__z": 5}, "q.r": 4, "x__y__z": 6})
+    rules = [step for step in authenticator.explain(token, show_claims=True).steps if step.number == 8]
+    assert rules[0].saw == {
+        "claims.a__dot__b": 1.0, "claims.c/d": 2.0, "claims.n.e__dash__f": 3.0, "claims.q__dot__r": 4.0,
+    }  # fmt: skip
+    # no claim has a wrongly escaped name, though one may be written so; further down a key may
+    assert rules[1].saw == {"claims.x__y__z": "<absent>", "claims.n.x__y__z": 5.0}
+
+
 def test_what_an_expression_saw_is_hidden_with_the_claims(authenticator, bench):
     trace = authenticator.explain(bench.token(**GOOD))
     assert all(step.saw is None for step in trace.steps)

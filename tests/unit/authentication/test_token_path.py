@@ -9,7 +9,7 @@ import pytest
 
 from kubeauthn import errors
 from kubeauthn._core.authentication.authenticate import VerifiedClaims
-from kubeauthn._core.authentication.go_time import go_time
+from kubeauthn._core.authentication.go_time import LARGEST_SECONDS, go_time
 from kubeauthn.server import Authenticator, UserInfo
 
 
@@ -109,6 +109,41 @@ def test_times(bench):
     assert "2023-11-14 22:13:20 +0000 UTC" in str(refusal(authenticator, bench.token(exp=bench.now)))
 
 
+@pytest.mark.parametrize(
+    ("name", "seconds", "printed"),
+    [
+        ("exp", LARGEST_SECONDS, ""),
+        ("exp", LARGEST_SECONDS + 1, "292277024627-12-06 15:30:08"),  # as a double it is the same as the one before
+        ("exp", 2**63 - 1, "292277026596-12-04 15:30:07"),
+        ("exp", -(2**53) - 1, "-285424812-02-20 16:23:27"),
+        ("nbf", LARGEST_SECONDS, "292277024627-12-06 15:30:07"),
+        ("nbf", LARGEST_SECONDS + 1, ""),  # Go's time has wrapped: it was long ago
+        ("nbf", -LARGEST_SECONDS - 1, ""),
+        ("nbf", 2**53 + 1, "285428751-11-12 07:36:33"),
+    ],
+)
+def test_whole_seconds_are_read_in_64_bits_as_go_reads_them(bench, name, seconds, printed):
+    authenticator, token = bench.authenticator(), bench.token(**{name: seconds})
+    step = next(step for step in authenticator.explain(token, now=bench.now).steps if step.name == "times")
+    assert step.inputs[name] == go_time(seconds)
+    if not printed:
+        assert authenticator.authenticate(token).username == "jane"
+        assert step.outcome == "passed"
+    else:
+        error = refusal(authenticator, token)
+        assert type(error) is (errors.TokenExpired if name == "exp" else errors.TokenNotYetValid)
+        assert str(error).removesuffix(")").endswith(f": {printed} +0000 UTC")
+        assert step.detail == str(error)
+
+
+def test_the_last_of_times_given_twice_counts_in_64_bits_too(bench):
+    twice = '{"iss": "https://issuer.example", "aud": "app", "exp": %d, "exp": %d, "username": "jane\\ud800"}'
+    authenticator = bench.authenticator()
+    late, too_late = LARGEST_SECONDS, LARGEST_SECONDS + 1
+    assert authenticator.authenticate(bench.raw_token(twice % (too_late, late))).username == "jane\ufffd"
+    assert type(refusal(authenticator, bench.raw_token(twice % (late, too_late)))) is errors.TokenExpired
+
+
 def test_a_verdict_ends_with_its_token(bench):
     assert bench.authenticator().decide(bench.token(exp=bench.now + 5)).expires_at == bench.now + 5
 
@@ -122,6 +157,11 @@ def test_a_verdict_ends_with_its_token(bench):
         (253402300800, "10000-01-01 00:00:00 +0000 UTC"),
         (-62135596800, "0001-01-01 00:00:00 +0000 UTC"),
         (2**63, "292277026596-12-04 15:30:08 +0000 UTC"),
+        (-(2**64), "292277026596-12-04 15:30:08 +0000 UTC"),
+        (1e300, "292277026596-12-04 15:30:08 +0000 UTC"),
+        (-(2**63) + 1, "292277026596-12-04 15:30:09 +0000 UTC"),
+        (-9223372028741760000, "-292277022400-03-01 00:00:00 +0000 UTC"),
+        (-9223372028741760001, "292277026854-01-07 07:00:15 +0000 UTC"),
     ],
 )
 def test_times_are_printed_as_go_prints_them(seconds, text):

@@ -36,6 +36,36 @@ def test_what_is_not_three_parts(text):
         split_compact(text)
 
 
+@pytest.mark.parametrize("other", ["QUJD", "-_-_", "+A", "/A", "QQ=="])
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        ("QQ==", "byte 2"),
+        ("Q+I_", "byte 1"),
+        ("Q/I_", "byte 1"),
+        ("Q I_", "byte 1"),
+        ("Q!I-", "byte 1"),
+        ("QUI\n", "byte 3"),
+        ("\0UJD", "byte 0"),
+        ("QUJDR", "byte 4"),
+        ("QR", "stray bits"),
+    ],
+)
+def test_a_part_is_judged_alike_whatever_stands_in_the_others(part, says, other):
+    """Characters of the standard alphabet anywhere in a token choose another way of reading it."""
+    for at in range(3):
+        parts = [other, other, other]
+        parts[at] = part
+        with pytest.raises(ValueError, match=says):
+            decode_part(split_compact(".".join(parts))[at + 1])
+
+
+def test_a_part_in_the_standard_alphabet_is_never_the_same_as_one_in_the_other():
+    """A header is known again by its text."""
+    assert split_compact("-_.A.A")[1] != split_compact("+/.A.A")[1]
+    assert split_compact("-_.A.A")[1] == split_compact("-_.A.+")[1]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from kubeauthn._core.authentication.claims import read_claims
-from kubeauthn._core.jose.exact_json import TooLarge, decode_exactly
+from kubeauthn._core.jose.exact_json import decode_exactly
 from kubeauthn._core.jose.header import BadHeader, read_header
 from kubeauthn.cel.kubernetes import Claims
+from kubeauthn.cel.large_numbers import TooLarge
 
 TEXTS = [
     "{}", "[]", "null", "true", "false", "0", "-0", "1.5", "-1e3", "1E+2", '"a"', '"\\u00e4\\n\\"\\\\\\/"', "[1,2,3]",
@@ -91,7 +92,15 @@ def test_a_payload_that_is_no_object():
         ('{"a":{"b":1,"b":2}}', "json: duplicate key 'b' in object"),
         ('{"alg":5}', 'failed to unmarshal algorithm: json: cannot unmarshal number into Go value of type string: "5"'),
         ('{"kid":[]}', 'failed to unmarshal key ID: json: cannot unmarshal array into Go value of type string: "[]"'),
-        ('{"jwk":{"kty":"RSA","d":"AQ"}}', "go-jose/go-jose: invalid embedded jwk, must be public key"),
+        ('{"jwk":{"kty":"oct","k":"AQ"}}', "go-jose/go-jose: invalid embedded jwk, must be public key"),
+        ('{"jwk":{"kty":"RSA","d":"AQ"}}', "go-jose/go-jose: invalid RSA private key, missing N value(s)"),
+        ('{"jwk":{"kty":"RSA","n":"","e":""}}', "go-jose/go-jose: invalid embedded jwk, must be public key"),
+        ('{"jwk":{"kty":"EC","crv":"P-256","d":"AQ"}}', "invalid EC private key, missing x/y/d values"),
+        ('{"jwk":{"kty":"RSA","x5u":"https://a"}}', "json: cannot unmarshal string into Go value of type url.URL"),
+        ('{"jwk":{"kty":"RSA","x5t":"AA"}}', "go-jose/go-jose: invalid JWK, x5t header is of incorrect size"),
+        ('{"jwk":{"kty":"RSA","x5t":"!"}}', "go-jose/go-jose: invalid JWK, x5t header has invalid encoding"),
+        ('{"jwk":{"kty":"RSA","x5c":"x"}}', "JWK: json: cannot unmarshal string into Go value of type []string"),
+        ('{"jwk":{"kty":"RSA","n":"é"}}', "illegal base64 data at input byte 0"),
         ('{"x5c":"AAAA"}', "failed to unmarshal x5c header"),
         ("[" * 100_000, "exceeded max depth"),
         ('{"a":NaN}', "looking for beginning of value"),

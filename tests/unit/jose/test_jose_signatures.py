@@ -6,6 +6,8 @@ import os
 from hashlib import sha1, sha256, sha384, sha512
 
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from kubeauthn._core.jose.algorithms import _as_der, verifier
@@ -74,6 +76,21 @@ def test_another_length_is_refused(verify, length):
 @pytest.mark.parametrize("signature", [b"\x00" * SIZE, b"\x00" * (SIZE - 1) + b"\x01", b"\xff" * SIZE])
 def test_numbers_that_are_their_own_signature_are_refused(verify, signature):
     assert not verify(signature, SIGNED)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kind"), [("PS256", hashes.SHA256()), ("PS384", hashes.SHA384()), ("PS512", hashes.SHA512())]
+)
+def test_a_salt_is_as_long_as_the_hash(algorithm, kind):
+    check = verifier(KEY.private.public_key(), algorithm)
+    assert check is not None
+    size = kind.digest_size
+    for salt in (0, 1, 20, size - 1, size, size + 1, SIZE - size - 2):
+        signature = KEY.private.sign(SIGNED, padding.PSS(padding.MGF1(kind), salt), kind)
+        assert check(signature, SIGNED) is (salt == size), salt
+    other = hashes.SHA384() if size != hashes.SHA384.digest_size else hashes.SHA256()
+    assert not check(KEY.private.sign(SIGNED, padding.PSS(padding.MGF1(other), size), kind), SIGNED)
+    assert not check(KEY.private.sign(SIGNED, padding.PSS(padding.MGF1(other), size), other), SIGNED)
 
 
 @pytest.mark.parametrize(("algorithm", "digest"), [("RS256", sha256), ("RS384", sha384), ("RS512", sha512)])

@@ -11,8 +11,9 @@ from kubeauthn._core.authentication.mapping import map_user
 from kubeauthn._core.authentication.rules import check_claim_rules, check_user_rules
 from kubeauthn._core.authentication.token import read_token, untrusted_issuer
 from kubeauthn._core.authentication.verdict import Authenticated, UserInfo
-from kubeauthn._core.authentication.verify import check_audience, check_signature, check_times, check_types
-from kubeauthn.errors import AudienceRefused, KeysUnavailable, NotMine, TokenError
+from kubeauthn._core.authentication.verify import check_audience, check_signature, check_times, check_types, has_ended
+from kubeauthn._core.authentication.written_times import written_times
+from kubeauthn.errors import AudienceRefused, KeysUnavailable, NotMine, SignatureRefused, TokenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 NOTHING_FETCHED: Mapping[str, Any] = MappingProxyType({})
 NOT_INITIALIZED = "oidc: authenticator not initialized"
 _SEAL = object()
-_new = tuple.__new__  # half of what calling the class takes
 
 
 class VerifiedClaims:
@@ -72,6 +72,11 @@ def authenticate(
         check_signature(untrusted, keys)
         claims = untrusted.untrusted_claims  # from here on the issuer's own words
 
+        # Steps 4 to 10 for the token that is accepted; if it is not, they follow with their reasons.
+        accepted = authenticator.accept(claims, now)
+        if accepted is not None:
+            return accepted
+
         # 4. Registered claims are of their types. (The issuer needs no second look: these same claims chose it.)
         check_types(claims)
 
@@ -79,16 +84,11 @@ def authenticate(
         check_audience(claims, issuer)
 
         # 6. It has not ended, and has begun.
-        verified = VerifiedClaims(_SEAL, claims, check_times(claims, now))
+        verified = VerifiedClaims(_SEAL, claims, check_times(written_times(untrusted), now))
 
         # 7. Claims that another source holds join in (OpenID Connect Core 5.6.2); those not fetched yet stop the
         #    step that first asks for one.
         claims = with_sources(verified.values, fetched)
-
-        # Steps 8 to 10 for the token that is accepted; if it is not, they follow with their reasons.
-        accepted = authenticator.accept(claims)
-        if accepted is not None:
-            return _new(Authenticated, (accepted, issuer.url, verified.expires_at))
         run = Expressions({"claims": claims})
 
         # 8. Every claim validation rule is met (KEP "claimValidationRules").
@@ -103,5 +103,7 @@ def authenticate(
         error.issuer = issuer.url
         if isinstance(error, AudienceRefused):
             error.rule = f"jwt[{authenticator.index}].issuer.audiences"
+        if isinstance(error, SignatureRefused) and has_ended(untrusted.untrusted_claims, now):
+            error.newer_keys_may_help = False  # whoever signed it: nobody need be asked
         raise
     return Authenticated(UserInfo.of(user), issuer.url, verified.expires_at)

@@ -10,8 +10,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn._core.authentication.claim_sources import NAMES, source_of
-from kubeauthn._core.jose.exact_json import TooLarge, decode_exactly
+from kubeauthn._core.jose.exact_json import decode_exactly
 from kubeauthn.cel.kubernetes import Claims
+from kubeauthn.cel.large_numbers import first_too_large
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,7 +73,7 @@ def _read_exactly(payload: bytes) -> dict[str, Any]:
     decoded = decode_exactly(payload.decode("utf-8", "surrogateescape"))
     if not isinstance(decoded, dict):
         raise ValueError("claims are no JSON object")
-    faults = {name: number for name, value in decoded.items() if (number := _first_too_large(value)) is not None}
+    faults = {name: number for name, value in decoded.items() if (number := first_too_large(value)) is not None}
     if not faults:
         return decoded
     return Claims(
@@ -83,19 +84,6 @@ def _read_exactly(payload: bytes) -> dict[str, Any]:
             for name, number in faults.items()
         },
     )
-
-
-def _first_too_large(value: object) -> str | None:
-    waiting = [value]
-    while waiting:
-        current = waiting.pop()
-        if type(current) is TooLarge:
-            return current
-        if isinstance(current, dict):
-            waiting.extend(reversed(current.values()))
-        elif isinstance(current, list):
-            waiting.extend(reversed(current))
-    return None
 
 
 class ClaimNeeded(Exception):

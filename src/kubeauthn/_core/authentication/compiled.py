@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kubeauthn._core.authentication.acceptance import Accept
-    from kubeauthn._core.authentication.verdict import UserInfo
+    from kubeauthn._core.authentication.verdict import Authenticated
     from kubeauthn.cel import Program
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "compile_claims_expression",
     "compile_configuration",
     "compile_user_expression",
+    "forget_programs",
 ]
 
 PROGRAMS_KEPT = 2048
@@ -77,7 +78,7 @@ class CompiledAuthenticator:
     extra: tuple[CompiledExtra, ...]
     user_rules: tuple[CompiledUserRule, ...]
     accept: Accept
-    """Rules and mappings at once, for a token that meets them all."""
+    """The steps after the signature at once, for a token that passes them all."""
 
 
 @record(frozen=True, slots=True)
@@ -110,6 +111,11 @@ def _program(variable: Literal["claims", "user"], text: str, kubernetes: str) ->
     return environment(kubernetes).compile(text)
 
 
+def forget_programs() -> None:
+    """For those who measure what the first file takes."""
+    _program.cache_clear()
+
+
 def _authenticator(index: int, entry: JWTAuthenticator, kubernetes: str) -> CompiledAuthenticator:
     def optional(text: str) -> Program | None:
         return compile_claims_expression(text, kubernetes) if text else None
@@ -135,5 +141,5 @@ def _authenticator(index: int, entry: JWTAuthenticator, kubernetes: str) -> Comp
     return replace(compiled, accept=acceptance(compiled, kubernetes))
 
 
-def _undecided(claims: dict[str, Any]) -> UserInfo | None:
+def _undecided(claims: dict[str, Any], now: float) -> Authenticated | None:
     return None

@@ -26,6 +26,7 @@ from kubeauthn._core.authentication.verify import (
     check_types,
     read_token_header,
 )
+from kubeauthn._core.authentication.written_times import written_times
 from kubeauthn.cel import CelError, EvalError
 from kubeauthn.cel.typed_json import to_typed_json
 from kubeauthn.errors import KeysUnavailable, NotMine, TokenError
@@ -184,10 +185,11 @@ def _note_verification(
         5, "audience", lambda: check_audience(claims, issuer), lambda _: "is one of the configured audiences",
         {"aud": claims.get("aud"), "audiences": list(issuer.audiences)}, rule=f"{place}.issuer.audiences",
     )  # fmt: skip
-    times = {name: go_time(value) for name in ("iat", "nbf", "exp") if (value := claims.get(name)) is not None}
+    times = written_times(untrusted)
+    shown: dict[str, str] = {name: go_time(times[name]) for name in ("iat", "nbf", "exp") if name in times}
     timely, _ = notes.attempt(
-        6, "times", lambda: check_times(claims, now), lambda ends: f"ends in {_duration(ends - now)}",
-        {**times, "now": go_time(now)},
+        6, "times", lambda: check_times(times, now), lambda ends: f"ends in {_duration(ends - now)}",
+        {**shown, "now": go_time(now)},
     )  # fmt: skip
     return signed and meant and timely, True
 

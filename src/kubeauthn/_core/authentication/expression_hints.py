@@ -16,9 +16,6 @@ ALWAYS_THERE = frozenset(("iss", "aud", "exp", "sub"))
 """Claims that need no `has`: a token without one of the first three is refused before, and ID tokens have the last."""
 
 _ARITHMETIC = frozenset(("_+_", "_-_", "_*_", "_/_", "_%_"))
-_NATIVE_LISTS = frozenset(("split", "findAll", "getQuery", "validate"))
-"""Functions whose lists of texts kube-apiserver does not recognise as such."""
-_PASS_ON = frozenset(("dyn", "value"))
 _UNTYPED = frozenset(("dyn", "any", "google.protobuf.Any"))
 _MAY_BE_TEXT = _UNTYPED | {"string", "wrapper(string)", "google.protobuf.StringValue"}
 
@@ -113,29 +110,7 @@ def _text(node: Node) -> str:
     return str(node.value) if isinstance(node, Literal) else ""
 
 
-# -- lists ----------------------------------------------------------------------------------------
-
-
-def unrecognised_list(program: Program) -> str:
-    """The function whose list kube-apiserver refuses as the value of this expression; "" if there is none."""
-    return _list_maker(program.ast)
-
-
-def _list_maker(node: Node) -> str:
-    if not isinstance(node, Call):
-        return ""
-    if node.function in _NATIVE_LISTS and node.target is not None:
-        return node.function
-    if node.function == "_?_:_":
-        return _list_maker(node.args[1]) or _list_maker(node.args[2])
-    if node.function in ("orValue", "or") and node.target is not None:
-        return _list_maker(node.target) or _list_maker(node.args[0])
-    if node.function in _PASS_ON:
-        return _list_maker(node.target if node.target is not None else node.args[0])
-    if node.function in ("_[_]", "_[?_]", "_?._"):  # one value of a query
-        maker = _list_maker(node.args[0])
-        return maker if maker == "getQuery" else ""
-    return ""
+# -- types ----------------------------------------------------------------------------------------
 
 
 def type_of_no_use(program: Program, *, is_list: bool) -> str:
@@ -143,6 +118,8 @@ def type_of_no_use(program: Program, *, is_list: bool) -> str:
     name = str(program.output_type)
     if name in _MAY_BE_TEXT or (is_list and name == "null_type"):
         return ""
+    if is_list and name.startswith("map(") and name.removeprefix("map(").partition(", ")[0] in _MAY_BE_TEXT:
+        return ""  # the names of its fields
     inner = name.removeprefix("list(").removesuffix(")")
     return "" if is_list and inner != name and inner in _MAY_BE_TEXT else name
 

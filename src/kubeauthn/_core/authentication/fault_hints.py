@@ -8,6 +8,8 @@ from kubeauthn._core.authentication.schema import STRUCTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kubeauthn._core.authentication.model import AuthenticationConfiguration
     from kubeauthn.errors import ConfigurationFault
 
@@ -52,7 +54,16 @@ def fault_hint(fault: ConfigurationFault, config: AuthenticationConfiguration | 
         return _field_hint(fault.field)
     if fault.text.startswith("no kind "):
         return "AuthenticationConfiguration is of apiserver.config.k8s.io: v1 since 1.34, v1beta1 1.30, v1alpha1 1.29"
-    return next((hint for part, hint in _BY_TEXT if part in fault.text), "")
+    if fault.text.endswith(" of type string") and "cannot unmarshal bool into" in fault.text:
+        return "put it in quotes: to YAML, yes, no, on, off, true and false are no texts"
+    if fault.text.endswith(" of type string") and "cannot unmarshal number into" in fault.text:
+        return "put it in quotes: to YAML it is a number"
+    return text_hint(fault.text)
+
+
+def text_hint(text: str) -> str:
+    """What may be added to a message of the decoder or the CEL checker, wherever it came from, or ""."""
+    return next((hint for part, hint in _BY_TEXT if part in text), "")
 
 
 def _authority(field: str, config: AuthenticationConfiguration) -> str:
@@ -75,10 +86,20 @@ def _authority_hint(text: str) -> str:
 def _field_hint(field: str) -> str:
     from difflib import get_close_matches
 
-    name = field.rpartition(".")[2].partition("[")[0]
-    names = {known for fields in STRUCTS.values() for known in fields}
-    if name in names:
+    above, _, last = field.rpartition(".")
+    name = last.partition("[")[0]
+    if any(name in fields for fields in STRUCTS.values()):
         return "there is such a field, but not here"
-    near = get_close_matches(name[:60], sorted(names), n=1, cutoff=0.6)
-    exact = [known for known in names if known.lower() == name.lower()]
-    return f"did you mean {(exact or near)[0]}?" if exact or near else ""
+    # What is asked for is what may stand here: a name that is near to one of another place would lead astray.
+    here = _fields_of(above)
+    exact = [known for known in here if known.lower() == name.lower()]
+    near = exact or get_close_matches(name[:60], sorted(here), n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def _fields_of(path: str) -> Mapping[str, str]:
+    """What may stand below a path such as `jwt[0].issuer`; nothing where the path is not known."""
+    name = "AuthenticationConfiguration"
+    for part in path.split(".") if path else ():
+        name = STRUCTS.get(name, {}).get(part.partition("[")[0], "").removeprefix("[]").removeprefix("*")
+    return STRUCTS.get(name, {})

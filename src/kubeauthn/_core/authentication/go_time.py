@@ -12,15 +12,16 @@ ZERO_TIME = "0001-01-01 00:00:00 +0000 UTC"
 LARGEST_SECONDS = 9223371974719179007
 """Go counts from the year 1 in 64 bits: later times wrap around to long ago."""
 
-_WRAPPED = "292277026596-12-04 15:30:08 +0000 UTC"
+_FIRST = -9223372028741760000
+"""Go's calendar begins on 1 March of the year -292277022400, and what is before that is at its end."""
 
 
 def go_time(seconds: float) -> str:
     """Unix seconds as Go prints a time in UTC: `2023-11-14 22:13:20 +0000 UTC`."""
-    if not -LARGEST_SECONDS <= seconds <= LARGEST_SECONDS:
-        return _WRAPPED
+    if not -(2**63) <= seconds < 2**63:
+        seconds = -(2**63)  # what the processor makes of a double that 64 bits do not hold
     whole = int(seconds // 1)
-    days, rest = divmod(whole, _DAY)
+    days, rest = divmod(whole if whole >= _FIRST else whole + 2**64, _DAY)
     year, month, day = _civil(days)
     shown_year = f"{year:04d}" if year >= 0 else f"-{-year:04d}"
     fraction = f"{seconds - whole:.9f}"[1:].rstrip("0").rstrip(".") if seconds != whole else ""

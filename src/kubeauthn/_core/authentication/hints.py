@@ -10,6 +10,7 @@ from kubeauthn._core.authentication import expression_hints as expressions
 from kubeauthn._core.authentication.compiled import compile_claims_expression, compile_user_expression
 from kubeauthn._core.authentication.fault_hints import fault_hint
 from kubeauthn._core.authentication.faults import format_field
+from kubeauthn._core.authentication.list_origins import OBJECT, origin_of_value
 from kubeauthn._core.authentication.provider_document import WELL_KNOWN, discovery_address
 from kubeauthn._core.authentication.release import NEWEST
 from kubeauthn._core.record import record, replace
@@ -34,7 +35,7 @@ RULES = {
     "unguarded-claim": "a claim is used without has() or .?",
     "never-true": "a rule can never be met, so that every token is refused",
     "always-true": "a rule that is always met says nothing",
-    "unrecognised-list": "kube-apiserver refuses lists made by split, findAll, url queries and formats",
+    "unrecognised-list": "kube-apiserver refuses lists made by split, findAll, url queries and formats, and objects",
     "useless-type": "a mapping is of a type that is never right, so that every token is refused",
     "integer-arithmetic": "every number of a token is a double, and a double and an int cannot be added",
     "empty-username": "an empty user name is refused here, and taken by kube-apiserver",
@@ -173,9 +174,11 @@ class _Entry:
         if program is None:
             return
         place = (*path, name)
-        maker = expressions.unrecognised_list(program) if is_list else ""
+        maker = origin_of_value(program.ast) if is_list else ""
         if maker:
-            said = f"kube-apiserver refuses every token here: it does not recognise the list that {maker} makes"
+            unlike = "take an object for the names of its fields"
+            what = unlike if maker == OBJECT else f"recognise the list that {maker} makes"
+            said = f"kube-apiserver refuses every token here: it does not {what}"
             yield Hint(place, "unrecognised-list", WARNING, said, "put .map(r, r) after it, which changes nothing else")
         wrong = expressions.type_of_no_use(program, is_list=is_list)
         if wrong:

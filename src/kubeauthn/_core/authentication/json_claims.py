@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubeauthn._core.jose.exact_json import TooLarge
 from kubeauthn._core.jose.go_json import kind
 
 NOT_PRESENT = "claim not present"
@@ -47,5 +46,4 @@ def _raw(claims: dict[str, Any], name: str) -> Any:
 
 
 def _mismatch(value: object, wanted: str) -> str:
-    shown = "number" if type(value) is TooLarge else kind(value)
-    return f"json: cannot unmarshal {shown} into Go value of type {wanted}"
+    return f"json: cannot unmarshal {kind(value)} into Go value of type {wanted}"

@@ -47,11 +47,14 @@ class KeySetState(Generic[Keys]):
         "_fetched_at",
         "_fingerprint",
         "_intervals",
+        "answers",
         "keys",
     )
 
     def __init__(self, intervals: Intervals | None = None) -> None:
         self.keys: Keys | None = None
+        self.answers = 0
+        """How many good key sets came, the same ones again counted too."""
         self._intervals = intervals or Intervals()
         self._fingerprint = ""
         self._fetched_at: float | None = None
@@ -85,6 +88,7 @@ class KeySetState(Generic[Keys]):
             self._ask_again_at = None  # the first keys may be old already: the first unknown key id need not wait
         if changed:
             self.keys, self._fingerprint = keys, fingerprint
+        self.answers += 1
         self._fetched_at, self._failure = now, ""
         self._due_at = now + self._intervals.refresh
         return changed

@@ -5,7 +5,9 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error as Base64Error
 
-from cryptography.x509 import load_der_x509_certificate
+from cryptography.x509 import InvalidVersion, load_der_x509_certificate
+
+from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +27,9 @@ def bundle_fault(text: str) -> str:
             continue
         try:
             load_der_x509_certificate(data)
-        except ValueError:
+        except InvalidVersion:
+            return "x509: invalid version"
+        except NOT_A_CERTIFICATE:
             return _certificate_fault(data)
         found = True
     return "" if found else _NO_CERTIFICATE

@@ -21,6 +21,8 @@ _FIRST_WITH_SEVERAL = 30  # several issuers, several audiences, and none at all
 _FIRST_WITH_EMAIL_RULE = 30
 _FIRST_WITH_RESERVED_KEYS = 32
 
+_FIRST_WITH_SHORT_FAULTS = 34
+
 
 @record(frozen=True, slots=True)
 class Release:
@@ -55,3 +57,7 @@ class Release:
     def reserves_keys(self) -> bool:
         """Whether extra keys under k8s.io and kubernetes.io are refused."""
         return self.minor >= _FIRST_WITH_RESERVED_KEYS
+
+    def why_required(self, detail: str) -> str:
+        """What is said of a field that is missing; from 1.34 on some faults say no more than that it is required."""
+        return detail if self.minor < _FIRST_WITH_SHORT_FAULTS else ""

@@ -5,6 +5,8 @@ Keys are hashes: a token is not kept. Values are packed bytes, so that a result 
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from kubeauthn._core.authentication import fetch_limits
 
 
@@ -17,7 +19,9 @@ class ResultTable:
         self._lifetime = lifetime
         self._most = most
         self._most_bytes = most_bytes
-        self._entries: dict[bytes, tuple[float, bytes]] = {}
+        # Not a dict: that one looks for its oldest entry through the places of all that have gone before it, which
+        # takes longer than checking the token once thousands come and go.
+        self._entries: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -34,35 +38,36 @@ class ResultTable:
 
     def put(self, key: bytes, packed: bytes, now: float, not_after: float) -> bool:
         """False if it is not remembered: too large, or over at once."""
-        ends = min(now + self._lifetime, not_after)
+        size = len(packed)
         # `not a > b` where `a <= b` would do: what ends at a time that is no number is not remembered either.
-        if not not_after > now or len(packed) > fetch_limits.RESULT_BYTES or self._most < 1:
+        if not not_after > now or size > fetch_limits.RESULT_BYTES or self._most < 1:
             return False
-        self._drop(key)
-        while self._entries and (len(self._entries) >= self._most or self._bytes + len(packed) > self._most_bytes):
-            self._drop(next(iter(self._entries)))
-        self._entries[key] = (ends, packed)
-        self._bytes += len(packed)
+        entries = self._entries
+        if key in entries:
+            self._bytes -= len(entries.pop(key)[1])
+        while entries and (len(entries) >= self._most or self._bytes + size > self._most_bytes):
+            self._drop_oldest()
+        ends = now + self._lifetime
+        entries[key] = (ends if ends < not_after else not_after, packed)
+        self._bytes += size
         self._drop_ended(now)
         return True
 
     def clear(self) -> None:
         # A new one: somebody without the lock may be reading the old.
-        self._entries = {}
+        self._entries = OrderedDict()
         self._bytes = 0
-
-    def _drop(self, key: bytes) -> None:
-        entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._bytes -= len(entry[1])
 
     def _drop_ended(self, now: float) -> None:
         """Two at a time from the old end: memory goes back after a rush, and no call pays for all of it."""
         for _ in range(2):
-            oldest = next(iter(self._entries), None)
-            if oldest is None or now < self._entries[oldest][0]:
+            oldest = next(iter(self._entries.values()), None)
+            if oldest is None or now < oldest[0]:
                 return
-            self._drop(oldest)
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        self._bytes -= len(self._entries.popitem(last=False)[1][1])
 
 
 class ResultCache:

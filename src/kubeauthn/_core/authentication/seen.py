@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn.cel.ast import Call, Ident, Literal, Select, walk
+from kubeauthn.cel.escaping import unescape_name, unescape_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,9 @@ def _is_name(node: Node) -> bool:
 
 def _value(path: tuple[str, ...], variables: Mapping[str, Any]) -> Any:
     current: Any = variables
-    for name in path:
+    for depth, written in enumerate(path):
+        # a wrongly escaped name is no claim's, but it may be a key further down
+        name = unescape_or_none(written) if depth == 1 else unescape_name(written)
         # dict.get: not the claims' own access, which stops at a claim that is elsewhere or cannot be read
         if not isinstance(current, dict) or dict.get(current, name, ABSENT) is ABSENT:
             return ABSENT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn._core.authentication.verify import check_audience, check_signature, check_times, check_types
+from kubeauthn._core.authentication.written_times import written_times
 
 if TYPE_CHECKING:
     from kubeauthn._core.authentication.model import Issuer
@@ -21,5 +22,5 @@ def claims_of_source_token(token: UntrustedToken, keys: KeySet, issuer: Issuer, 
     claims = token.untrusted_claims
     check_types(claims)
     check_audience(claims, issuer)
-    check_times(claims, now)
+    check_times(written_times(token), now)
     return claims

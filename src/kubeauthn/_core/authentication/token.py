@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from kubeauthn._core.authentication.claims import read_claims
 from kubeauthn._core.jose.compact import NotCompact, decode_part, split_compact
@@ -12,16 +12,16 @@ _GOOGLE = "https://accounts.google.com"
 _GOOGLE_WITHOUT_SCHEME = "accounts.google.com"
 
 
-class UntrustedToken(NamedTuple):
-    signed: bytes
-    """What the signature is made over, as it came."""
-    header: bytes
-    """Still encoded, as is the signature."""
-    signature: bytes
-    untrusted_claims: dict[str, Any]
+class UntrustedToken:
+    __slots__ = ("header", "signature", "signed", "untrusted_claims")
 
-
-_new = tuple.__new__  # half of what calling the class takes
+    def __init__(self, signed: bytes, header: bytes, signature: bytes, untrusted_claims: dict[str, Any]) -> None:
+        self.signed = signed
+        """What the signature is made over, as it came."""
+        self.header = header
+        """Still encoded, as is the signature."""
+        self.signature = signature
+        self.untrusted_claims = untrusted_claims
 
 
 def read_token(text: str) -> UntrustedToken:
@@ -34,7 +34,7 @@ def read_token(text: str) -> UntrustedToken:
     except ValueError as error:
         raise NotMine(f"error decoding token: {error}") from None
     try:
-        return _new(UntrustedToken, (signed, header, signature, read_claims(payload)))
+        return UntrustedToken(signed, header, signature, read_claims(payload))
     except ValueError:
         raise NotMine("while unmarshaling token: the payload is no JSON object") from None
 

@@ -93,7 +93,7 @@ def _authenticator(
     yield from _issuer(entry.issuer, (*path, "issuer"), disallowed, release)
     yield from _claim_rules(entry.claim_validation_rules, (*path, "claimValidationRules"), expressions)
     yield from _mappings(entry.claim_mappings, (*path, "claimMappings"), expressions, release)
-    yield from _user_rules(entry.user_validation_rules, (*path, "userValidationRules"), expressions)
+    yield from _user_rules(entry.user_validation_rules, (*path, "userValidationRules"), expressions, release)
 
 
 # -- issuer ---------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def _issuer(issuer: Issuer, path: Path, disallowed: frozenset[str], release: Rel
     if issuer.url:
         yield from _url(issuer.url, (*path, "url"), disallowed)
     else:
-        yield required((*path, "url"))
+        yield required((*path, "url"), release.why_required("URL is required"))
     if issuer.discovery_url:
         discovery = (*path, "discoveryURL")
         if issuer.url and issuer.url.rstrip("/") == issuer.discovery_url.rstrip("/"):
@@ -154,7 +154,7 @@ def _audiences(issuer: Issuer, path: Path, release: Release) -> Iterator[Finding
     for index, audience in enumerate(audiences):
         place = (*path, "audiences", index)
         if not audience:
-            yield required(place)
+            yield required(place, release.why_required("audience can't be empty"))
         if audience in seen:
             yield duplicate(place, audience)
         seen.add(audience)
@@ -264,7 +264,7 @@ def _extra(
         seen.add(entry.key)
         value = (*path, index, "valueExpression")
         if not entry.value_expression:
-            yield required(value)
+            yield required(value, release.why_required("valueExpression is required"))
             continue
         program = yield from expressions.claims(entry.value_expression, value)
         expressions.note_email_verified(program)
@@ -287,12 +287,14 @@ def _domain_prefixed_path(key: str, path: Path) -> Iterator[Finding]:
 # -- user rules -----------------------------------------------------------------------------------
 
 
-def _user_rules(rules: Sequence[UserValidationRule], path: Path, expressions: ExpressionChecks) -> Iterator[Finding]:
+def _user_rules(
+    rules: Sequence[UserValidationRule], path: Path, expressions: ExpressionChecks, release: Release
+) -> Iterator[Finding]:
     seen: set[str] = set()
     for index, rule in enumerate(rules):
         place = (*path, index, "expression")
         if not rule.expression:
-            yield required(place)
+            yield required(place, release.why_required("expression is required"))
         elif rule.expression in seen:
             yield duplicate(place, rule.expression)
         else:

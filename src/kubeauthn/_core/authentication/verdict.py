@@ -5,8 +5,12 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kubeauthn.errors import ClaimUnavailable, KeysUnavailable, SignatureRefused
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from kubeauthn.errors import TokenError
 
 NO_EXTRA: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
@@ -44,3 +48,10 @@ class Authenticated(NamedTuple):
     issuer: str
     expires_at: float
     """The token's `exp`: from then on the verdict is another one."""
+
+
+def may_change(error: TokenError) -> bool:
+    """Whether the refusal is about the world and not the token, which may be good a moment later."""
+    if isinstance(error, SignatureRefused):
+        return error.newer_keys_may_help
+    return isinstance(error, KeysUnavailable | ClaimUnavailable)

@@ -11,14 +11,14 @@ from kubeauthn._core.authentication.claim_sources import NAMES, SOURCES
 from kubeauthn._core.authentication.go_time import LARGEST_SECONDS, ZERO_TIME, go_time
 from kubeauthn._core.jose.algorithms import ALGORITHMS
 from kubeauthn._core.jose.compact import decode_part
-from kubeauthn._core.jose.exact_json import TooLarge
 from kubeauthn._core.jose.go_json import kind
 from kubeauthn._core.jose.header import BadHeader, Header, read_header
 from kubeauthn.cel.go_text import quote
+from kubeauthn.cel.large_numbers import TooLarge
 from kubeauthn.errors import AudienceRefused, MalformedToken, SignatureRefused, TokenExpired, TokenNotYetValid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from kubeauthn._core.authentication.model import Issuer
     from kubeauthn._core.authentication.token import UntrustedToken
@@ -67,7 +67,7 @@ def _check_first_signature(token: UntrustedToken, keys: KeySet, signature: bytes
     """The same for a header that is new."""
     header = read_token_header(token)
     if header.critical:
-        raise SignatureRefused(_UNSIGNED, hint="the header has crit, and no extension is understood")
+        raise SignatureRefused(_UNSIGNED, hint="the header asks for an extension (crit, b64), and none is understood")
     verifiers = keys.verifiers(header.kid, header.algorithm)
     for verify in verifiers:
         if verify(signature, token.signed):
@@ -135,8 +135,7 @@ def _type_fault(name: str, value: object) -> str:
 
 
 def _mismatch(name: str, value: object, wanted: str) -> str:
-    shown = "number" if type(value) is TooLarge else kind(value)
-    return f"json: cannot unmarshal {shown} into Go struct field idToken.{name} of type {wanted}"
+    return f"json: cannot unmarshal {kind(value)} into Go struct field idToken.{name} of type {wanted}"
 
 
 def _audience_fault(value: object) -> str:
@@ -189,9 +188,9 @@ def check_audience(claims: dict[str, Any], issuer: Issuer) -> None:
     raise AudienceRefused(f"oidc: verify token: oidc: expected audience {expected} got {shown}")
 
 
-def check_times(claims: dict[str, Any], now: float) -> float:
+def check_times(times: Mapping[str, float | None], now: float) -> float:
     """Not ended, and begun but for a minute. Returns when it ends. Raises TokenExpired or TokenNotYetValid."""
-    expiry = claims.get("exp")
+    expiry = times.get("exp")
     if expiry is None:
         raise TokenExpired(
             f"oidc: verify token: oidc: token is expired (Token Expiry: {ZERO_TIME})", hint="the token has no exp claim"
@@ -199,11 +198,17 @@ def check_times(claims: dict[str, Any], now: float) -> float:
     ends = int(expiry)
     if not now < ends <= LARGEST_SECONDS:
         raise TokenExpired(f"oidc: verify token: oidc: token is expired (Token Expiry: {go_time(ends)})")
-    begin = claims.get("nbf")
-    if begin is not None and now + NOT_BEFORE_LEEWAY_SECONDS < int(begin):
+    begin = times.get("nbf")
+    if begin is not None and now + NOT_BEFORE_LEEWAY_SECONDS < int(begin) <= LARGEST_SECONDS:
         ahead = f"current time {go_time(now)} before the nbf (not before) time: {go_time(int(begin))}"
         raise TokenNotYetValid(f"oidc: verify token: oidc: {ahead}")
     return ends
+
+
+def has_ended(claims: dict[str, Any], now: float) -> bool:
+    """Whether the claims themselves, verified or not, say that the token is over."""
+    expiry = dict.get(claims, "exp")
+    return type(expiry) is float and expiry <= now
 
 
 def _list(texts: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as Base64Error
+from math import copysign, inf
+from struct import pack, unpack
 
 from kubeauthn._core.authentication.faults import STRICT, ConfigFault
 from kubeauthn._core.authentication.nodes import DEPTH, Entry, Node, undecodable, unreadable
@@ -25,10 +27,16 @@ if TYPE_CHECKING:
 ALIASED_NODES = 100_000
 """How many nodes all aliases together may stand for. 64 entries that share everything need a few thousand."""
 
+_COLON_PROBLEM = "found unexpected ':'"
+_COLONS = 200
+"""How many unquoted texts in brackets may end with a colon: the file is read once more for each."""
+
 _TAG = "tag:yaml.org,2002:"
 _KINDS = {str: "string", bool: "bool", int: "number", float: "number", type(None): "null"}
 _SHORT_TAGS = {str: "!!str", bool: "!!bool", int: "!!int", float: "!!float", type(None): "!!null"}
 _MERGE = "<<"
+_LARGEST_INT = (1 << 63) - 1
+_IN_TAGS = frozenset("_-;/?:@&=+$,.!~*'()[]%")
 
 
 @record(frozen=True, slots=True)
@@ -45,14 +53,32 @@ class YamlText:
 def read_yaml(text: str) -> YamlText:
     import yaml
 
-    try:
-        composer = _Composer(event_source(text))
-        root = composer.document()
-        return YamlText(root, composer.duplicates, composer.what_follows())
-    except yaml.YAMLError as error:
-        raise _syntax_error(error) from None
-    except UnicodeEncodeError:
-        raise unreadable("yaml: control characters are not allowed") from None
+    text = text.removeprefix("\ufeff")  # libyaml would count it as a column
+    for _ in range(_COLONS):
+        try:
+            return _read_once(text)
+        except yaml.scanner.ScannerError as error:
+            if error.problem != _COLON_PROBLEM:
+                raise _syntax_error(error) from None
+            text = _with_quotes(text, error)
+        except yaml.YAMLError as error:
+            raise _syntax_error(error) from None
+        except UnicodeEncodeError:
+            raise unreadable("yaml: control characters are not allowed") from None
+    raise unreadable(f"yaml: more than {_COLONS} unquoted texts that end with a colon, in brackets")
+
+
+def _with_quotes(text: str, error: Any) -> str:
+    """The text with quotes around what libyaml refuses and go-yaml takes: `{claim: sub, prefix: oidc:}`."""
+    start, end = error.context_mark.index, error.problem_mark.index + 1
+    quoted = text[start:end].replace("'", "''")
+    return f"{text[:start]}'{quoted}'{text[end:]}"
+
+
+def _read_once(text: str) -> YamlText:
+    composer = _Composer(event_source(text), text)
+    root = composer.document()
+    return YamlText(root, composer.duplicates, composer.what_follows())
 
 
 def _syntax_error(error: Any) -> AuthenticationConfigError:
@@ -71,29 +97,49 @@ def _syntax_error(error: Any) -> AuthenticationConfigError:
 
 
 class _Composer:
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, text: str) -> None:
         import yaml
 
         self._yaml = yaml
         self._next = loader.get_event
+        self._text = text
         self._anchors: dict[str, Node | None] = {}  # None: still open
         self._aliased = 0
         self._brackets: list[str] = []  # what closes the brackets that are open
         # What is well-formed but means nothing is said after the last syntax error: first values, then keys.
         self._bad_values: list[Exception] = []
-        self._bad_keys: list[Exception] = []
+        self._bad_keys: dict[tuple[int, int], Exception] = {}  # by place
+        self._no_texts: dict[tuple[int, int], str] = {}  # keys that are no texts, as Go writes them, by place
         self.duplicates: list[ConfigFault] = []
 
     def document(self) -> Node:
         yaml = self._yaml
         self._next()  # the start of the stream
-        if isinstance(self._next(), yaml.StreamEndEvent):
+        start = self._next()
+        if isinstance(start, yaml.StreamEndEvent):
             return Node("null", None, 1, 1)
+        if start.version not in (None, (1, 1)):  # libyaml knows 1.2 as well
+            line = start.start_mark.line
+            where = f"line {line}: " if line else ""
+            raise unreadable(f"yaml: {where}found incompatible YAML document", line + 1, 1)
         root = self._node(self._next(), 0)
         self._next()  # the end of the document
-        for fault in self._bad_values + self._bad_keys:
+        for fault in self._bad_values:
             raise fault
+        if self._bad_keys:
+            self._check_keys(root)
         return root
+
+    def _check_keys(self, root: Node) -> None:
+        """Keys are refused where they still stand: what a second field of the same name has replaced is not there."""
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            for entry in node.entries:
+                if (entry.line, entry.column) in self._bad_keys:
+                    raise self._bad_keys[entry.line, entry.column]
+                waiting.append(entry.value)
+            waiting.extend(node.items)
 
     def what_follows(self) -> AuthenticationConfigError | None:
         """The fault that a second document follows; an empty one, such as a last `---` makes, is nothing."""
@@ -119,11 +165,11 @@ class _Composer:
             raise unreadable(f"nested more than {DEPTH} levels deep", line, column)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
+        if self._brackets and event.tag is not None and self._has_comma_in_tag(event.start_mark.index):
+            raise self._not_separated(line, column)
         if isinstance(event, yaml.ScalarEvent):
             if self._brackets and event.implicit[0] and "?" in event.value[1:]:
-                # go-yaml ends a plain text there, in brackets
-                where = f"line {line - 1}: " if line > 1 else ""
-                raise unreadable(f"yaml: {where}did not find expected ',' or '{self._brackets[-1]}'", line, column)
+                raise self._not_separated(line, column)  # go-yaml ends a plain text there, in brackets
             node = self._scalar(event, line, column)
             if event.anchor is not None:
                 self._anchors[event.anchor] = node
@@ -143,6 +189,18 @@ class _Composer:
             self._anchors[event.anchor] = node
         return node
 
+    def _not_separated(self, line: int, column: int) -> AuthenticationConfigError:
+        where = f"line {line - 1}: " if line > 1 else ""
+        return unreadable(f"yaml: {where}did not find expected ',' or '{self._brackets[-1]}'", line, column)
+
+    def _has_comma_in_tag(self, at: int) -> bool:
+        """To go-yaml a tag goes on over commas and square brackets."""
+        start = self._text.find("!", at)
+        end = start
+        while self._text[end : end + 1].isalnum() or self._text[end : end + 1] in _IN_TAGS:
+            end += 1
+        return any(sign in self._text[start:end] for sign in ",[]")
+
     def _alias(self, name: str, line: int, column: int) -> Node:
         if name not in self._anchors:
             raise unreadable(f"yaml: unknown anchor '{name}' referenced", line, column)
@@ -157,7 +215,7 @@ class _Composer:
 
     def _mapping(self, line: int, column: int, depth: int) -> Node:
         yaml = self._yaml
-        found: dict[str, Entry] = {}
+        found: dict[str | None, Entry] = {}
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             is_merge = isinstance(event, yaml.ScalarEvent) and event.value == _MERGE and event.implicit[0]
             key = self._node(event, depth + 1)
@@ -166,23 +224,26 @@ class _Composer:
             value = self._node(self._next(), depth + 1)
             if is_merge:
                 for entry in self._merged(value, before_value):
-                    self._put(found, entry, quote(entry.key))
+                    self._put(found, entry.key, entry, None)
             else:
-                self._put(
-                    found, Entry(self._key(key, value, before_value), value, key.line, key.column), _go_syntax(key)
-                )
+                entry = Entry(self._key(key, value, before_value), value, key.line, key.column)
+                self._put(found, None if key.kind == "null" else entry.key, entry, key)
         entries = sorted(found.values(), key=lambda entry: entry.key.encode("utf-8", "replace"))
         return Node("object", entries, line, column, 1 + sum(entry.value.size for entry in entries))
 
-    def _put(self, found: dict[str, Entry], entry: Entry, shown: str) -> None:
-        if entry.key in found:
+    def _put(self, found: dict[str | None, Entry], name: str | None, entry: Entry, written: Node | None) -> None:
+        """`written` is the key as it stands there; a merged one does not."""
+        if name in found:
+            shown = quote(entry.key) if written is None else self._go_syntax(written)
             text = f"line {entry.value.line}: key {shown} already set in map"
             self.duplicates.append(ConfigFault(text, entry.key, entry.line, entry.column, STRICT))
-        found[entry.key] = entry
+        found[name] = entry
 
     def _scalar(self, event: Any, line: int, column: int) -> Node:
         text: str = event.value
         tag: str = event.tag or ""
+        if event.style == '"':
+            self._check_escapes(event)
         if not tag and not event.implicit[0]:
             return Node("string", text, line, column)  # quoted
         if tag == _TAG + "binary":
@@ -200,6 +261,17 @@ class _Composer:
             self._bad_values.append(fault)
         return Node(_KINDS[type(value)], value, line, column)
 
+    def _check_escapes(self, event: Any) -> None:
+        """`\\/`, which JSON has and YAML 1.2, is none in Kubernetes' YAML."""
+        written = self._text[event.start_mark.index : event.end_mark.index]
+        at = written.find("\\")
+        while at >= 0:
+            if written[at + 1] == "/":
+                line = event.start_mark.line + 1 + written.count("\n", 0, at)
+                where = f"line {line}: " if line > 1 else ""
+                raise unreadable(f"yaml: {where}found unknown escape character", line)
+            at = written.find("\\", at + 2)
+
     def _merged(self, node: Node, position: int) -> list[Entry]:
         """What `<<` brings, the strongest last."""
         sources = node.items[::-1] if node.kind == "array" else [node]
@@ -212,33 +284,49 @@ class _Composer:
         """A key as the text that Kubernetes makes of it."""
         if node.kind == "string":
             return str(node.value)
+        self._no_texts[node.line, node.column] = self._go_syntax(node)
+        if node.kind == "bool":
+            return "true" if node.value else "false"
+        if isinstance(node.value, int) and node.value <= _LARGEST_INT:
+            return str(node.value)
+        if isinstance(node.value, float):
+            written = go_format_double(_single(node.value))
+            return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(written, written)
+        if node.kind in ("null", "number"):
+            kind, shown = ("%!s(<nil>)", "<nil>") if node.kind == "null" else ("uint64", self._go_syntax(node))
+            held = "<nil>" if value.kind == "null" else self._go_syntax(value)
+            text = f"unsupported map key of type: {kind}, key: {shown}, value: {held}"
+            self._bad_keys[node.line, node.column] = undecodable(text, node)
+        else:
+            self._bad_values.insert(position, undecodable(f"yaml: invalid map key: {self._go_syntax(node)}", node))
+        return ""
+
+    def _go_syntax(self, node: Node) -> str:
+        """A value as Go would write it in a program."""
+        if node.kind == "array":
+            return "[]interface {}{" + ", ".join(map(self._go_syntax, node.items)) + "}"
+        if node.kind == "object":
+            entries = ", ".join(f"{self._shown_key(entry)}:{self._go_syntax(entry.value)}" for entry in node.entries)
+            return "map[interface {}]interface {}{" + entries + "}"
+        if node.kind == "string":
+            return quote(str(node.value))
+        if isinstance(node.value, float):
+            return go_format_double(node.value)
         if node.kind == "bool":
             return "true" if node.value else "false"
         if isinstance(node.value, int):
-            return str(node.value)
-        if isinstance(node.value, float):
-            special = {float("inf"): ".inf", float("-inf"): "-.inf"}
-            return special.get(node.value) or go_format_double(node.value)
-        if node.kind == "null":
-            shown = "<nil>" if value.kind == "null" else _go_syntax(value)
-            text = f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {shown}"
-            self._bad_keys.append(undecodable(text, node))
-        else:
-            self._bad_values.insert(position, undecodable(f"yaml: invalid map key: {_go_syntax(node)}", node))
-        return ""
+            return str(node.value) if node.value <= _LARGEST_INT else hex(node.value)
+        return "interface {}(nil)"
+
+    def _shown_key(self, entry: Entry) -> str:
+        return self._no_texts.get((entry.line, entry.column)) or quote(entry.key)
 
 
-def _go_syntax(node: Node) -> str:
-    """A value as Go would write it in a program."""
-    if node.kind == "array":
-        return "[]interface {}{" + ", ".join(map(_go_syntax, node.items)) + "}"
-    if node.kind == "object":
-        entries = ", ".join(f"{quote(entry.key)}:{_go_syntax(entry.value)}" for entry in node.entries)
-        return "map[interface {}]interface {}{" + entries + "}"
-    if node.kind == "string":
-        return quote(str(node.value))
-    if isinstance(node.value, float):
-        return go_format_double(node.value)
-    if node.kind == "bool":
-        return "true" if node.value else "false"
-    return "interface {}(nil)" if node.value is None else str(node.value)
+def _single(number: float) -> float:
+    """The shortest number that is the same in single precision: Kubernetes writes keys so."""
+    try:
+        wanted = pack("f", number)
+    except OverflowError:
+        return copysign(inf, number)
+    nearer = (float(f"{unpack('f', wanted)[0]:.{digits}g}") for digits in range(1, 10))
+    return next((one for one in nearer if pack("f", one) == wanted), number)

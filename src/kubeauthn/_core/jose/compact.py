@@ -17,9 +17,11 @@ _STANDARD = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO_STANDARD = bytes(
     (_STANDARD + b".")[(_ALPHABET + b".").index(code)] if code in _ALPHABET + b"." else ord("!") for code in range(256)
 )
+_ONLY_STANDARD = bytes(code if code in _STANDARD else ord("!") for code in range(256))
+_DOT = ord(".")
+# By the number of characters after the last four: what may be the last, so that no bits are left over, and the padding.
+_LAST = (frozenset(range(256)), frozenset(range(256)), frozenset(_STANDARD[::16]), frozenset(_STANDARD[::4]))
 _PADDING = (b"", b"", b"==", b"=")
-_LAST_OF_TWO = frozenset(_STANDARD[::16])
-_LAST_OF_THREE = frozenset(_STANDARD[::4])
 
 
 class NotCompact(ValueError):
@@ -37,17 +39,21 @@ def split_compact(token: str) -> tuple[bytes, bytes, bytes, bytes]:
         text = token.encode("ascii")
     except UnicodeEncodeError:
         raise NotCompact("token has characters that no token has") from None
-    parts = text.translate(_TO_STANDARD).split(b".", 3)
-    if len(parts) != 3:
+    if "+" in token or "/" in token or "=" in token:
+        standard = text.translate(_TO_STANDARD)
+    else:  # as every good token: two replacements take half as long as the table
+        standard = text.replace(b"-", b"+").replace(b"_", b"/")
+    header, _, rest = standard.partition(b".")
+    payload, dot, signature = rest.partition(b".")
+    if not dot or _DOT in signature:  # a number is found ten times as fast as a text
         raise NotCompact("malformed token")
-    header, payload, signature = parts
     return text[: len(header) + 1 + len(payload)], header, payload, signature
 
 
 def decode_part(part: bytes) -> bytes:
     """The bytes that a part stands for. Raises ValueError, which says where it is not canonical base64url."""
     excess = len(part) & 3
-    if (excess == 2 and part[-1] not in _LAST_OF_TWO) or (excess == 3 and part[-1] not in _LAST_OF_THREE):
+    if excess and part[-1] not in _LAST[excess]:
         raise ValueError(_fault(part) or f"stray bits in the last character, at input byte {len(part) - 1}")
     try:
         return a2b_base64(part + _PADDING[excess], strict_mode=True)
@@ -62,5 +68,5 @@ def decode_text(text: str) -> bytes:
 
 
 def _fault(part: bytes) -> str:
-    at = part.find(b"!")
+    at = part.translate(_ONLY_STANDARD).find(b"!")
     return f"illegal base64 data at input byte {at}" if at >= 0 else ""

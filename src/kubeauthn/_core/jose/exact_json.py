@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the C scanner; typeshed leaves it out
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubeauthn._core.jose.limits import JSON_DEPTH
+from kubeauthn.cel.large_numbers import TooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SPACE = " \t\r\n"
 _DIGITS = frozenset("0123456789")
@@ -18,15 +22,12 @@ _NUMBER = frozenset("0123456789+-.eE")
 _LITERALS: dict[str, tuple[str, Any]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 
 
-class TooLarge(str):
-    """A number that no double can hold, as it was written."""
+def decode_exactly(text: str, *, whole: Callable[[str], float] = float) -> Any:
+    """The value of a JSON text, its numbers as float or TooLarge. Raises ValueError.
 
-    __slots__ = ()
-
-
-def decode_exactly(text: str) -> Any:
-    """The value of a JSON text, its numbers as float or TooLarge. Raises ValueError."""
-    reader = _Reader(text)
+    `whole` reads numbers that are written without a fraction and an exponent.
+    """
+    reader = _Reader(text, whole)
     value = reader.value()
     reader.skip_space()
     if reader.at != len(text):
@@ -35,11 +36,12 @@ def decode_exactly(text: str) -> Any:
 
 
 class _Reader:
-    __slots__ = ("at", "text")
+    __slots__ = ("at", "text", "whole")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, whole: Callable[[str], float]) -> None:
         self.text = text
         self.at = 0
+        self.whole = whole
 
     def skip_space(self) -> None:
         text, at = self.text, self.at
@@ -134,7 +136,7 @@ class _Reader:
         if not _is_number(written):
             raise JSONDecodeError("Expecting value", self.text, start)
         self.at = end
-        number = float(written)
+        number = self.whole(written) if _are_digits(written.removeprefix("-")) else float(written)
         return TooLarge(written) if number in (float("inf"), float("-inf")) else number
 
 

@@ -40,7 +40,7 @@ def read_key(jwk: object) -> tuple[str, PublicKey]:
 
 def _check_purpose(jwk: dict[str, object]) -> None:
     """`use`, `key_ops` and `alg` say what a key is for. Absent, they allow everything."""
-    if jwk.get("use") not in (None, "sig"):
+    if jwk.get("use") not in (None, "", "sig"):
         raise UnusableKey("its use is not sig")
     operations = jwk.get("key_ops")
     if operations is not None and not (isinstance(operations, list) and "verify" in operations):

@@ -101,10 +101,9 @@ def _listed_keys(document: object) -> list[object]:
 
 
 def _member(document: Mapping[str, object], name: str) -> object:
-    """Go finds a member in any case; key sets that rely on it exist."""
-    if name in document:
-        return document[name]
-    return next((value for key, value in document.items() if isinstance(key, str) and key.lower() == name), None)
+    """Go finds a member in any case, and takes the last; key sets that rely on it exist."""
+    found = [value for key, value in document.items() if isinstance(key, str) and key.lower() == name]
+    return found[-1] if found else None
 
 
 def parse_key_set(document: bytes | str | Mapping[str, object]) -> KeySet:
