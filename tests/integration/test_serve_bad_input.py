@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import select
 import socket
 import ssl
 from typing import TYPE_CHECKING
 
+import httpx2
 import pytest
 from h2.connection import H2Connection
 from h2.events import Event, ResponseReceived, StreamReset
@@ -110,6 +113,57 @@ def test_a_body_that_does_not_say_how_long_it_is(serve: Serve) -> None:
     with serve.client() as client:
         answer = client.post("/", content=(b"x" * 65536 for _ in range(32)), headers=JSON)
     assert answer.status_code == 413
+
+
+def kilobytes(pid: int, name: str) -> int:
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(f"{name}:"))
+
+
+@contextlib.contextmanager
+def in_bounded_memory(serve: Serve) -> Iterator[None]:
+    (worker,) = serve.workers()
+    with open(f"/proc/{worker}/clear_refs", "w") as file:
+        file.write("5")  # the most that it has ever used is what it uses now
+    before = kilobytes(worker, "VmHWM")
+    yield
+    assert kilobytes(worker, "VmHWM") - before < 16_000
+
+
+HEAD = b'{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":"'
+PART = b"a" * 65536
+PARTS = 1600
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "undeclared"])
+def test_a_token_of_100_megabytes_is_refused_in_bounded_memory(serve: Serve, declared: bool) -> None:
+    length = {"content-length": str(len(HEAD) + PARTS * len(PART))} if declared else {}
+    content = (piece for pieces in ([HEAD], [PART] * PARTS) for piece in pieces)
+    # who is still sending may find the connection closed, and see no answer
+    with in_bounded_memory(serve), contextlib.suppress(httpx2.WriteError, httpx2.RemoteProtocolError):
+        with serve.client() as client:
+            assert client.post("/", content=content, headers=JSON | length).status_code == 413
+
+
+def test_a_token_of_100_megabytes_over_http2(serve: Serve) -> None:
+    """Sent by a client that listens to nothing but how much it may send, until the stream is reset."""
+    wire = H2Connection()
+    wire.initiate_connection()
+    fields = {":method": "POST", ":path": "/", ":scheme": "https", ":authority": "x", **JSON}
+    wire.send_headers(1, list(fields.items()))
+    wire.send_data(1, HEAD)
+    sent, seen = 0, []
+    with in_bounded_memory(serve), raw(serve, alpn="h2") as connection:
+        while sent < len(PART) * PARTS and not any(isinstance(event, StreamReset) for event in seen):
+            room = min(wire.local_flow_control_window(1), wire.max_outbound_frame_size)
+            if room:
+                wire.send_data(1, PART[:room])
+                sent += room
+            connection.sendall(wire.data_to_send())
+            if connection.pending() or select.select([connection], [], [], 0 if room else 30)[0]:
+                seen += wire.receive_data(connection.recv(65536))
+    answers = [dict(event.headers)[b":status"] for event in seen if isinstance(event, ResponseReceived)]
+    assert answers == [b"413"]
 
 
 @pytest.mark.parametrize("http2", [False, True])

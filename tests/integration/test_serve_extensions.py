@@ -157,7 +157,7 @@ class RedisServer:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(40)
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def haproxy(directory: Path, ca: CertificateAuthority, *replicas: str) -> Iterat
         yield httpx2.URL(f"http://127.0.0.1:{port}")
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(40)
 
 
 class Caller(threading.Thread):
@@ -116,7 +116,7 @@ def test_a_replica_that_is_killed_and_comes_back_costs_at_most_one_retry(tmp_pat
                     phase[0] = "one was killed"
                     for pid in (two.process.pid, *two.workers()):
                         _kill(pid)
-                    two.process.wait(10)
+                    two.process.wait(40)
                     seen = [caller.answered for caller in callers]
                     until(
                         lambda: all(c.answered > s + 100 for c, s in zip(callers, seen, strict=True)),

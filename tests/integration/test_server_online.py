@@ -20,6 +20,7 @@ from kubeauthn.errors import (
 )
 from kubeauthn.server import Authenticator, load_configuration
 from kubeauthn.server.cache import CachedAuthenticator
+from kubeauthn.server.decisions import AuthenticatorDecider, Decision
 from kubeauthn.server.keysets import DiscoveredKeys
 from kubeauthn.testing import CertificateAuthority, FakeClock
 from kubeauthn.testing.issuer import Issuer
@@ -292,9 +293,12 @@ def test_a_refusal_is_remembered_for_two_seconds(issuer: Issuer) -> None:
 def test_a_withdrawn_key_ends_what_was_remembered(issuer: Issuer) -> None:
     clock, wall = FakeClock(), FakeClock(time.time())
     sources = sources_for(issuer, clock)
-    checked, _ = cached(issuer, wall, key_sources=sources)
+    checked, counted = cached(issuer, wall, key_sources=sources)
     old = issuer.token("jane")
-    asyncio.run(checked.authenticate_async(old))
+    asyncio.run(checked.authenticate_async(old))  # brings the first keys, and is forgotten with what was before them
+    for _ in range(2):
+        asyncio.run(checked.authenticate_async(old))
+    assert counted.asked == 2
     issuer.withdraw(issuer.kids[0])
     issuer.rotate()
     asyncio.run(checked.authenticate_async(issuer.token("joe")))  # brings the new keys in
@@ -327,6 +331,64 @@ def test_what_only_the_network_can_tell_is_not_refused_for_those_who_may_ask_it(
     with pytest.raises(SignatureRefused):
         checked.authenticate(newer)
     assert asyncio.run(checked.authenticate_async(newer)).username == "joe"
+
+
+def test_an_unknown_key_is_refused_if_the_issuer_could_be_asked_and_else_not_decided(issuer: Issuer) -> None:
+    """kube-apiserver remembers a refusal for minutes, and the key may be there in seconds."""
+    clock, wall = FakeClock(), FakeClock(time.time())
+    checked, counted = cached(issuer, wall, key_sources=sources_for(issuer, clock))
+    decider = AuthenticatorDecider(checked, clock=wall)
+
+    def decided(token: str) -> Decision:
+        return asyncio.run(decider.decide(token))
+
+    assert decided(issuer.token("jane")).outcome == "authenticated"
+    claims = {"iss": issuer.url, "aud": "kubernetes", "sub": "jane", "exp": int(wall()) + 600}
+    forged = issuer.sign(claims, headers={"kid": "made-up"})
+    first = decided(forged)
+    assert (first.outcome, first.rule) == ("refused", "SignatureRefused"), "the issuer said that it has no such key"
+    asked = counted.asked
+    assert decided(forged) == first._replace(cached=True), "which is remembered"
+    assert counted.asked == asked
+
+    issuer.rotate()
+    newer = issuer.token("joe")
+    waiting = decided(newer)
+    assert (waiting.outcome, waiting.user) == ("failed", None), "nobody was asked: the last time is too short ago"
+    assert waiting.public_message == "the token's signature cannot be verified"
+    clock.advance(30)
+    assert decided(newer).outcome == "authenticated"
+
+    issuer.rotate()
+    newest = issuer.token("ann")
+    issuer.fail_next(10_000)
+    clock.advance(30)
+    assert decided(newest).outcome == "failed", "it was asked, and did not answer"
+
+
+def test_nobody_is_asked_about_the_key_of_a_token_that_is_over(issuer: Issuer) -> None:
+    clock, wall = FakeClock(), FakeClock(time.time())
+    checked, _ = cached(issuer, wall, key_sources=sources_for(issuer, clock))
+    decider = AuthenticatorDecider(checked, clock=wall)
+    asyncio.run(decider.decide(issuer.token("jane")))
+    issuer.withdraw(issuer.kids[0])
+    issuer.rotate()
+    asyncio.run(decider.decide(issuer.token("joe")))
+    seen = len(issuer.requests)
+    clock.advance(30)
+    claims = {"iss": issuer.url, "aud": "kubernetes", "sub": "jane", "exp": int(wall())}
+    decision = asyncio.run(decider.decide(issuer.sign(claims, headers={"kid": "of-last-year"})))
+    assert (decision.outcome, decision.rule) == ("refused", "SignatureRefused")
+    assert len(issuer.requests) == seen
+
+
+def test_keys_that_are_given_are_all_there_are(issuer: Issuer) -> None:
+    configured = load_configuration(configuration(issuer))
+    checked = CachedAuthenticator(Authenticator(configured, keys={issuer.url: issuer.jwks()}))
+    claims = {"iss": issuer.url, "aud": "kubernetes", "sub": "jane", "exp": int(time.time()) + 600}
+    decision = AuthenticatorDecider(checked).decide_now(issuer.sign(claims, headers={"kid": "made-up"}))
+    assert decision is not None
+    assert decision.outcome == "refused"
 
 
 def test_not_mine_is_not_remembered(issuer: Issuer) -> None:

@@ -22,7 +22,7 @@ from kubeauthn.errors import (
 )
 from kubeauthn.server import UserInfo
 from kubeauthn.server.assertion import AssertionKeys, AssertionSigner, AssertionVerifier, KeyFile, new_key_pem
-from kubeauthn.server.http_message import HeaderList, Request
+from kubeauthn.server.http_message import GivenScope, HeaderList, Request
 from kubeauthn.testing import FakeClock
 from kubeauthn.testing._signing import SigningKey
 
@@ -209,8 +209,8 @@ def test_keys_that_cannot_sign_are_refused_and_not_quoted(tmp_path: Path):
 
 def test_only_public_parts_are_published_or_shown():
     keys = AssertionKeys.from_pem(new_key_pem().encode())
-    response = signer(FakeClock(), keys).keys_response(Request("GET", "/", "", HeaderList([]), b"", "", "https"))
+    response = signer(FakeClock(), keys).keys_response(Request("GET", "/", HeaderList([]), b"", GivenScope()))
     (key,) = json.loads(response.body)["keys"]
     assert set(key) == {"kty", "crv", "x", "y", "kid", "alg", "use"}
     assert "PRIVATE" not in repr(keys)
-    assert signer(FakeClock()).keys_response(Request("POST", "/", "", HeaderList([]), b"", "", "https")).status == 405
+    assert signer(FakeClock()).keys_response(Request("POST", "/", HeaderList([]), b"", GivenScope())).status == 405

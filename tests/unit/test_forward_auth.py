@@ -18,7 +18,7 @@ from kubeauthn.server import UserInfo
 from kubeauthn.server.assertion import HEADER, AssertionSigner, AssertionVerifier, given_keys, new_key_pem
 from kubeauthn.server.decisions import NOT_MINE, Decision
 from kubeauthn.server.forward_auth import ForwardAuth, add_arguments, check_arguments, routes_of
-from kubeauthn.server.http_message import HeaderList, Request, Response
+from kubeauthn.server.http_message import GivenScope, HeaderList, Request, Response
 
 JANE = Decision("authenticated", UserInfo("jane", groups=("dev",)), "", "", "i", None, None, cached=False)
 REFUSED = Decision("refused", None, "the token is expired", "s3cret claim", "i", "TokenExpired", None, cached=False)
@@ -42,7 +42,7 @@ def ask(door: Any, token: str = "", *, method: str = "GET", query: str = "", **h
     for name, values in headers.items():
         listed = [values] if isinstance(values, str) else values
         pairs += [(name.replace("_", "-"), value) for value in listed]
-    answer = door(Request(method, "/auth", query, HeaderList(pairs), b"", "", "http"))
+    answer = door(Request(method, "/auth", HeaderList(pairs), b"", GivenScope(query)))
     if inspect.isawaitable(answer):
 
         async def awaited() -> Any:
@@ -66,6 +66,26 @@ def test_a_good_token_gives_the_user(token: str):
         "x-remote-extras": "",
         "x-remote-group": "dev",
     }
+
+
+def test_nothing_is_repeated_where_the_proxy_asks_for_single_headers():
+    both = UserInfo("jane", groups=("dev", "ops"), extra={"team": ("a", "b")})
+    kept = Decision("authenticated", both, "", "", "i", None, None, cached=True, answers={})
+
+    class Kept(Decisions):
+        def decide_now(self, token: str) -> Decision | None:
+            return kept
+
+    door = ForwardAuth(Kept())
+    for _ in range(2):  # what is remembered of one is not the answer to the other
+        single = ask(door, "jane", query="headers=single").headers
+        assert len(single) == len({name for name, _ in single})
+        assert {"x-remote-groups": "dev,ops", "x-remote-extras": "team=a,team=b", "x-remote-group": ""}.items() <= dict(
+            single
+        ).items()
+        assert [value for name, value in ask(door, "jane").headers if name == "x-remote-group"] == ["dev", "ops"]
+    for query in ("headers=all", "headers=", "headers=single&headers=single"):
+        assert ask(door, "jane", query=query).status == 403
 
 
 def test_a_client_that_names_itself_is_not_listened_to():
@@ -173,7 +193,7 @@ def test_workers_share_the_key_that_was_made_and_the_audience_is_chosen_by_the_p
     one, two = routes_of(Decisions(), given), routes_of(Decisions(), given)
     answer = ask(one["/auth"], "jane", query="audience=shop")
     text = dict(answer.headers)["x-kubeauthn-assertion"]
-    keys = two["/.well-known/jwks.json"](Request("GET", "/", "", HeaderList([]), b"", "", "http"))
+    keys = two["/.well-known/jwks.json"](Request("GET", "/", HeaderList([]), b"", GivenScope()))
     assert isinstance(keys, Response)
     assert AssertionVerifier(keys.body, audience="shop", issuer="gate").verify(text).username == "jane"
     for query in ("audience=other", "audience=shop&audience=billing", "audience=", "&".join("abcdefghijklmnopqrstuvw")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from kubeauthn.server import UserInfo, limits
 from kubeauthn.server.application import Application
 from kubeauthn.server.context import Context, ServeOptions
 from kubeauthn.server.decisions import Decision
-from kubeauthn.server.http_message import HeaderList, Request, Response
+from kubeauthn.server.http_message import GivenScope, HeaderList, Request, Response
 from kubeauthn.server.metrics import Registry
 from kubeauthn.server.runtime import Runtime
 from kubeauthn.server.token_review import routes
@@ -106,6 +107,31 @@ def test_bodies_that_are_not_read(parts: list[bytes], headers: dict[str, str], s
     assert asked(app, *parts, headers=headers)[0] == status
 
 
+def test_of_a_body_of_100_megabytes_no_more_is_taken_than_may_be_read():
+    app, _ = application()
+    taken, sent = 0, []
+
+    async def receive() -> dict[str, Any]:
+        nonlocal taken
+        taken += 1
+        return {"type": "http.request", "body": b"x" * 65536, "more_body": taken * 65536 < 100_000_000}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "client": ("127.0.0.1", 5)}
+    tracemalloc.start()
+    try:
+        asyncio.run(app(scope, receive, send))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert sent[0]["status"] == 413
+    assert taken * 65536 == limits.BODY_BYTES + 65536
+    assert peak < 2 * limits.BODY_BYTES
+
+
 def test_an_error_that_nobody_foresaw_tells_nothing(caplog: pytest.LogCaptureFixture):
     app, _ = application()
     status, _, body = asked(app, review("broken"))
@@ -164,6 +190,6 @@ def test_answers_that_are_kept_are_few_however_many_audiences_are_asked_for():
 
 
 def test_what_is_printed_of_a_request_holds_no_token():
-    request = Request("POST", "/", "", HeaderList([("authorization", "Bearer s3cret")]), b"s3cret", "", "https")
+    request = Request("POST", "/", HeaderList([("authorization", "Bearer s3cret")]), b"s3cret", GivenScope("s3cret"))
     assert "s3cret" not in repr(request)
     assert Response(200, []).body == b""

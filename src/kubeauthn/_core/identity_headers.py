@@ -81,8 +81,13 @@ class HeaderNames:
 DEFAULT_NAMES = HeaderNames()
 
 
-def identity_headers(user: UserInfo, names: HeaderNames = DEFAULT_NAMES) -> list[tuple[str, str]]:
-    """Every whole name at least once, empty where the user has none of it: a proxy then has what to overwrite with."""
+def identity_headers(
+    user: UserInfo, names: HeaderNames = DEFAULT_NAMES, *, repeated: bool = True
+) -> list[tuple[str, str]]:
+    """Every whole name at least once, empty where the user has none of it: a proxy then has what to overwrite with.
+
+    Without `repeated` there is one header of each name: those of one line hold everything.
+    """
     groups = [encode_value(group) for group in user.groups if group]
     headers = [
         (names.user, encode_value(user.username)),
@@ -90,8 +95,8 @@ def identity_headers(user: UserInfo, names: HeaderNames = DEFAULT_NAMES) -> list
         (names.groups, ",".join(groups)),
         (names.extras, ",".join(_pairs(user))),
     ]
-    headers += [(names.group, group) for group in groups or [""]]
-    for key, values in user.extra.items():
+    headers += [(names.group, group) for group in (groups if repeated else ()) or [""]]
+    for key, values in user.extra.items() if repeated else ():
         name = names.extra_prefix + encode_key(key)
         headers += [(name, encode_value(value)) for value in values if value]
     return headers

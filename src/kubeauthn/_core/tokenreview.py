@@ -10,6 +10,7 @@ fields are passed over, as Kubernetes passes them over. Two rules are security:
 from __future__ import annotations
 
 import json
+from json.encoder import encode_basestring_ascii as _text
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kubeauthn.errors import NotAReview
@@ -24,6 +25,7 @@ VERSIONS = ("authentication.k8s.io/v1", "authentication.k8s.io/v1beta1")
 _AUDIENCES = 1000
 _WHITE = " \t\r\n"
 _read = json.JSONDecoder().raw_decode
+_new = tuple.__new__  # half of what calling the class takes
 _write = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -60,7 +62,7 @@ def read_review(body: bytes) -> Review:
         raise NotAReview("token is required for TokenReview in authentication")
     audiences = spec.get("audiences")
     if audiences is None:
-        return Review(version, token)
+        return _new(Review, (version, token, ()))
     if type(audiences) is not list or not all(type(entry) is str for entry in audiences):
         raise NotAReview("spec.audiences: expected a list of strings")
     if len(audiences) > _AUDIENCES:
@@ -82,11 +84,11 @@ def common_audiences(api: Sequence[str], asked: Sequence[str]) -> tuple[str, ...
 
 def authenticated(version: str, user: UserInfo, audiences: Sequence[str] = ()) -> bytes:
     # Put together by hand: the encoder takes several times as long for a document as for the texts in it.
-    uid = f',"uid":{_write(user.uid)}' if user.uid else ""
+    uid = f',"uid":{_text(user.uid)}' if user.uid else ""
     groups = f',"groups":{_write(user.groups)}' if user.groups else ""
     extra = f',"extra":{_write(dict(user.extra))}' if user.extra else ""
-    described = f'{{"username":{_write(user.username)}{uid}{groups}{extra}}}'
     shared = f',"audiences":{_write(audiences)}' if audiences else ""
+    described = f'{{"username":{_text(user.username)}{uid}{groups}{extra}}}'
     return _answer(version, f'{{"authenticated":true,"user":{described}{shared}}}')
 
 

@@ -7,7 +7,6 @@ not answer, changes nothing.
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
 from importlib import import_module
 
 from kubeauthn.cli.failure import YES
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from kubeauthn.cli.world import World
+    from kubeauthn.server.certificates import CertificateFiles, Certificates
     from kubeauthn.server.context import ServeOptions
     from kubeauthn.server.listening import Listening
 
@@ -58,28 +58,36 @@ def run(arguments: Namespace, world: World) -> int:
     from kubeauthn._core.authentication.decode import TEXT_BYTES
     from kubeauthn._io.files import read_bounded
     from kubeauthn.cli.config_file import with_patterns
+    from kubeauthn.errors import EnvironmentFailure
     from kubeauthn.server import log_lines
     from kubeauthn.server.granian_server import Server
-    from kubeauthn.server.supervisor import Supervisor, check_certificate
+    from kubeauthn.server.granian_tls import try_out
+    from kubeauthn.server.listening import parse_listen
+    from kubeauthn.server.supervisor import Supervisor
     from kubeauthn.server.worker import load
 
     _check_parts(arguments)  # first: a part may add to the arguments what all workers must share
     options = _options(arguments)
-    with ExitStack() as stack, with_patterns():
-        listening = _listening(arguments, stack)
-        certificates = [path for path in (listening.certificate, listening.key, listening.client_ca) if path]
-        if certificates:
-            check_certificate(*certificates)
+    with with_patterns():
+        listening = parse_listen(arguments.listen)
+        files = _certificate_files(arguments, listening)
+        certificates = files.read() if files is not None else None
+        if files is not None and certificates is not None:
+            try:
+                try_out(files, certificates)
+            except TimeoutError:
+                raise EnvironmentFailure(f"{files.shown()}: could not be tried in time on this busy machine") from None
         log_lines.configure(options.log_format)
         content = read_bounded(arguments.file, TEXT_BYTES)
-        supervisor = Supervisor(arguments.file, content, certificates, respawn=lambda: server.replace_workers())
+        supervisor = Supervisor(arguments.file, content, files, respawn=lambda found: server.replace_workers(found))
         server = Server(
             listening,
+            certificates,
             workers=arguments.workers,
             grace_seconds=arguments.grace_period,
             log_config=log_lines.granian_logging(options.log_format),
             on_hangup=supervisor.reload_soon,
-            on_listening=lambda address: _announce(address, listening, arguments, world),
+            on_listening=lambda address: _announce(address, certificates, arguments, world),
         )
         server.on_startup(supervisor.start)
         server.serve_application(load, options, supervisor.doorbell)
@@ -120,27 +128,27 @@ def _check_parts(arguments: Namespace) -> None:
             check(arguments)
 
 
-def _listening(arguments: Namespace, stack: ExitStack) -> Listening:
-    from kubeauthn.server.listening import parse_listen
+def _certificate_files(arguments: Namespace, listening: Listening) -> CertificateFiles | None:
+    from kubeauthn.server.certificates import CertificateFiles
 
-    listening = parse_listen(arguments.listen)
     if arguments.self_signed:
         if arguments.tls_cert or arguments.tls_key:
             raise UsageError("--self-signed makes a certificate; --tls-cert and --tls-key name one")
-        from kubeauthn.server.self_signed import make, private_directory
+        from kubeauthn.server.self_signed import make
 
-        made = make(stack.enter_context(private_directory()), listening.host)
-        return listening.with_tls(made.certificate, made.key, arguments.client_ca)
+        return CertificateFiles(client_ca=arguments.client_ca, made=make(listening.host))
     if bool(arguments.tls_cert) != bool(arguments.tls_key):
         raise UsageError("--tls-cert and --tls-key belong together")
     if arguments.client_ca and not arguments.tls_cert:
         raise UsageError("--client-ca needs TLS: --tls-cert and --tls-key, or --self-signed")
-    if not arguments.tls_cert and not listening.unix_path and not _is_loopback(listening.host):
+    if arguments.tls_cert:
+        return CertificateFiles(arguments.tls_cert, arguments.tls_key, arguments.client_ca)
+    if not listening.unix_path and not _is_loopback(listening.host):
         raise UsageError(
             "tokens do not travel in the clear: TLS is needed beyond loopback",
             hint="--tls-cert and --tls-key, or --self-signed",
         )
-    return listening.with_tls(arguments.tls_cert, arguments.tls_key, arguments.client_ca)
+    return None
 
 
 def _is_loopback(host: str) -> bool:
@@ -152,14 +160,13 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _announce(address: str, listening: Listening, arguments: Namespace, world: World) -> None:
+def _announce(address: str, certificates: Certificates | None, arguments: Namespace, world: World) -> None:
     import logging
 
     fields = {"address": address, "workers": arguments.workers, "file": arguments.file}
     logging.getLogger("kubeauthn.server").info("listening", extra={"fields": fields})
-    if arguments.self_signed:
+    if arguments.self_signed and certificates is not None:
         from kubeauthn.server.self_signed import webhook_kubeconfig
 
-        with open(listening.certificate, "rb") as file:
-            world.stdout.write(webhook_kubeconfig(address, file.read()))
+        world.stdout.write(webhook_kubeconfig(address, certificates.chain))
         world.stdout.flush()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kubeauthn.server import limits, request_details
 from kubeauthn.server.body_watch import BodyWatch, declared_length, too_large, too_slow
 from kubeauthn.server.failures import failure
-from kubeauthn.server.http_message import HeaderList, Request, Response
+from kubeauthn.server.http_message import GivenScope, HeaderList, Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -81,8 +81,7 @@ class Application:
             if isinstance(body, Response):
                 response = body
             else:
-                query, client, scheme = scope.query_string, scope.client, scope.scheme
-                response = _answer(handler, Request(method, path, query, headers, body, client, scheme))
+                response = _answer(handler, Request(method, path, headers, body, scope))
                 if not isinstance(response, Response):
                     await asyncio.sleep(0)  # from here on in the event loop (see at_once.py)
                     response = await _awaited(response)
@@ -121,9 +120,8 @@ class Application:
         else:
             peer = scope.get("client")
             client = f"{peer[0]}:{peer[1]}" if peer else ""
-            query = scope.get("query_string", b"").decode("latin-1")
-            request = Request(scope["method"], path, query, headers, body, client, scope.get("scheme", "http"))
-            response = _answer(handler, request)
+            rest = GivenScope(scope.get("query_string", b"").decode("latin-1"), client)
+            response = _answer(handler, Request(scope["method"], path, headers, body, rest))
             if not isinstance(response, Response):
                 response = await _awaited(response)
         self._count(path, response.status, perf_counter() - begun)

@@ -31,13 +31,25 @@ _OF_A_REQUEST = Context()
 
 
 class AtOnce:
-    """The event loop as Granian sees it: no more of one than Granian uses."""
+    """The event loop as Granian sees it: no more of one than Granian uses.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    `before_end` is called when a signal says that it is over, and returns how many seconds later Granian is told.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, before_end: Callable[[], float] = lambda: 0.0) -> None:
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
-        self.add_signal_handler = loop.add_signal_handler
+        self._before_end = before_end
+        self._ending = False
         self.run_until_complete = loop.run_until_complete
+
+    def add_signal_handler(self, number: int, callback: Callable[..., None], *arguments: Any) -> None:
+        self._loop.add_signal_handler(number, self._end, callback, *arguments)
+
+    def _end(self, callback: Callable[..., None], *arguments: Any) -> None:
+        if not self._ending:
+            self._ending = True
+            self._loop.call_later(self._before_end(), callback, *arguments)
 
     def call_soon_threadsafe(
         self, callback: Callable[..., None], *arguments: Any, context: Context | None = None
@@ -75,15 +87,23 @@ class AtOnce:
 
 
 class Behind:
-    """An RSGI application whose own loop is the real one, whatever loop its server has."""
+    """An RSGI application whose own loop is the real one, whatever loop its server has.
 
-    def __init__(self, application: Any, loop: asyncio.AbstractEventLoop) -> None:
+    `when_served` is called as soon as the loop runs for the requests, which is when its server has read all it reads.
+    """
+
+    def __init__(
+        self, application: Any, loop: asyncio.AbstractEventLoop, *, when_served: Callable[[], None] | None = None
+    ) -> None:
         self._application = application
         self._loop = loop
+        self._when_served = when_served
         self.__rsgi__ = application.__rsgi__
 
     def __rsgi_init__(self, loop: object) -> None:
         self._application.__rsgi_init__(self._loop)
+        if self._when_served is not None:
+            self._loop.call_soon(self._when_served)
 
     def __rsgi_del__(self, loop: object) -> None:
         self._application.__rsgi_del__(self._loop)

@@ -7,7 +7,7 @@ issuer's keys, and, for asynchronous callers, the fetching of what is missing.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kubeauthn._core.authentication.authenticate import authenticate
 from kubeauthn._core.authentication.claims import ClaimNeeded
@@ -38,8 +38,18 @@ class GivenKeys:
     async def newer_keys(self, than: KeySet | None) -> KeySet | None:
         return self._keys
 
+    def answers(self) -> int | None:
+        return None
+
     def on_change(self, callback: Callable[[], None]) -> None:
         """They never do."""
+
+
+class _Newer(NamedTuple):
+    """Whether other keys came, and whether there was somebody to say that there are none."""
+
+    came: bool
+    asked: bool
 
 
 class Authenticator:
@@ -94,6 +104,11 @@ class Authenticator:
             return authenticate(self._configuration, token, now, self._keys_of)
         except ClaimNeeded:
             return self._decide_with({}, token, now)
+        except SignatureRefused as error:
+            source = self._sources.get(error.issuer)
+            if source is not None and source.answers() is None:
+                error.newer_keys_may_help = False
+            raise
 
     async def decide_async(self, token: str, now: float | None = None) -> Authenticated:
         """As `authenticate_async`, with the issuer and the time until which the verdict holds."""
@@ -105,11 +120,17 @@ class Authenticator:
             try:
                 return authenticate(self._configuration, token, now, self._keys_of, fetched)
             except KeysUnavailable as error:
-                if keys_asked or not await self._newer_keys(error.issuer):
+                if keys_asked or not (await self._newer_keys(error.issuer)).came:
                     raise
                 keys_asked = True
             except SignatureRefused as error:
-                if keys_asked or not error.newer_keys_may_help or not await self._newer_keys(error.issuer):
+                if keys_asked:
+                    error.newer_keys_may_help = False  # they did not
+                if not error.newer_keys_may_help:
+                    raise
+                newer = await self._newer_keys(error.issuer)
+                if not newer.came:
+                    error.newer_keys_may_help = not newer.asked
                     raise
                 keys_asked = True
             except ClaimNeeded as needed:
@@ -143,13 +164,14 @@ class Authenticator:
         at_hand = self._at_hand.get(issuer)
         return None if at_hand is None else at_hand()
 
-    async def _newer_keys(self, issuer: str) -> bool:
+    async def _newer_keys(self, issuer: str) -> _Newer:
         source = self._sources.get(issuer)
         if source is None:
-            return False
-        before = source.keys_at_hand()
+            return _Newer(came=False, asked=True)
+        before, answers = source.keys_at_hand(), source.answers()
         newer = await source.newer_keys(before)
-        return newer is not None and newer is not before
+        asked = answers is None or source.answers() != answers
+        return _Newer(came=newer is not None and newer is not before, asked=asked)
 
     def _decide_with(self, fetched: dict[str, Any], token: str, now: float) -> Authenticated:
         """With aggregated claims, which the token brings along; what has to be fetched is refused."""

@@ -9,6 +9,8 @@ from kubeauthn.server import limits
 from kubeauthn.server.failures import failure
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from kubeauthn.server.http_message import Response
 
 
@@ -25,13 +27,11 @@ class BodyWatch:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.call_later(1.0, self._look_on, loop)
 
-    async def read(self, protocol: Any, headers: Any) -> bytes | Response:
+    def read(self, protocol: Any, headers: Any) -> Awaitable[bytes | Response]:
         length = declared_length(headers)
-        if length is None:
-            return await self._undeclared(protocol)
-        if not isinstance(length, int):
-            return length
-        return await self._part(protocol(), self._looks)  # no more than was declared
+        if type(length) is int:
+            return self._part(protocol(), self._looks)  # no more than was declared
+        return self._undeclared(protocol) if length is None else _refused(length)
 
     async def _undeclared(self, protocol: Any) -> bytes | Response:
         began, size = self._looks, 0
@@ -75,6 +75,11 @@ class BodyWatch:
         for awaited, began in list(self._awaited.items()):
             if self._looks - began > limits.BODY_SECONDS and self._awaited.pop(awaited, None) is not None:
                 awaited.cancel()
+
+
+async def _refused(response: Any) -> Response:
+    told: Response = response
+    return told
 
 
 def declared_length(headers: Any) -> int | Response | None:

@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Any
 from kubeauthn import errors
 from kubeauthn._core.authentication import fetch_limits
 from kubeauthn._core.authentication.result_cache import ResultCache
-from kubeauthn._core.authentication.verdict import NO_EXTRA, Authenticated, UserInfo
+from kubeauthn._core.authentication.verdict import NO_EXTRA, Authenticated, UserInfo, may_change
 from kubeauthn._core.jose.limits import TOKEN_CHARACTERS
 from kubeauthn._core.jwt_peek import untrusted_expiry
-from kubeauthn.errors import ClaimUnavailable, KeysUnavailable, SignatureRefused, TokenError
+from kubeauthn.errors import TokenError
 
 if TYPE_CHECKING:
     from kubeauthn.server.authenticator import Authenticator
-
-_OF_THE_WORLD = (KeysUnavailable, ClaimUnavailable)
 
 
 class CachedResults:
@@ -191,7 +189,7 @@ def _unpack_success(packed: bytes) -> Authenticated:
 
 def _pack_refusal(error: Any) -> bytes | None:
     """Not the error itself: that one holds its traceback, and the traceback the token. None: not to be remembered."""
-    if isinstance(error, _OF_THE_WORLD) or (isinstance(error, SignatureRefused) and error.newer_keys_may_help):
+    if may_change(error):
         return None
     state = (str(error), error.public_message, error.rule, error.issuer, error.hint)
     known: Any = getattr(errors, type(error).__name__, None)

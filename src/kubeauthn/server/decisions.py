@@ -16,7 +16,8 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from kubeauthn.errors import ClaimUnavailable, KeysUnavailable, NotMine, SignatureRefused, TokenError
+from kubeauthn._core.authentication.verdict import may_change
+from kubeauthn.errors import NotMine, TokenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kubeauthn.server")
 
+_new = tuple.__new__  # half of what calling the class takes
 _KEPT_DECISIONS = 4096
 """Decisions about tokens that are asked for again and again, kept ready to hand out."""
 
@@ -36,9 +38,10 @@ _KEPT_DECISIONS = 4096
 class Decision(NamedTuple):
     """One token's outcome.
 
-    `refused` is about the token, `failed` about the world (keys or a claim that cannot be had, a fault of ours): the
-    same token may be good a moment later. `reason` is the whole of it and for the log alone, because it may hold
-    claims; `public_message` is what the sender may be told. Neither ever holds the token.
+    `refused` is about the token, `failed` about the world (keys or a claim that cannot be had, a new key id while the
+    issuer may not be asked again, a fault of ours): the same token may be good a moment later. `reason` is the whole of
+    it and for the log alone, because it may hold claims; `public_message` is what the sender may be told. Neither ever
+    holds the token.
     """
 
     outcome: Outcome
@@ -96,17 +99,16 @@ class AuthenticatorDecider:
             result = self._uncached.decide(token, now)
         except NotMine:
             return NOT_MINE
-        except (KeysUnavailable, ClaimUnavailable):
-            return None
         except TokenError as error:
-            if isinstance(error, SignatureRefused) and error.newer_keys_may_help:
+            if may_change(error):
                 return None
             results.remember(token, error, now, generation, key)
             return _refusal(error, cached=False)
         except Exception as error:
             return _fault(error)
         results.remember(token, result, now, generation, key)
-        return Decision("authenticated", result.user, "", "", result.issuer, None, result.expires_at, cached=False)
+        user, issuer, expires_at = result
+        return _new(Decision, ("authenticated", user, "", "", issuer, None, expires_at, False, None))
 
     async def decide(self, token: str) -> Decision:
         decision = self.decide_now(token)
@@ -135,7 +137,7 @@ class AuthenticatorDecider:
 
 
 def _refusal(error: TokenError, *, cached: bool) -> Decision:
-    outcome: Outcome = "failed" if isinstance(error, KeysUnavailable | ClaimUnavailable) else "refused"
+    outcome: Outcome = "failed" if may_change(error) else "refused"
     rule = error.rule or type(error).__name__
     return Decision(outcome, None, error.public_message, str(error), error.issuer or None, rule, None, cached)
 

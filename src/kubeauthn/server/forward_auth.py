@@ -6,7 +6,7 @@ the client sent is never read.
 
 200  the token is good: headers with the user, every configured name at least once
 401  no token, or one that does not hold: `WWW-Authenticate` says so
-403  the proxy asked for an audience that is not one of the configured ones
+403  the proxy asked for an audience that is not one of the configured ones, or for headers that we do not have
 405  a method that no request has that could be let through
 503  the verdict cannot be had now (an issuer's keys are missing): the same token may be good in a moment
 """
@@ -14,7 +14,7 @@ the client sent is never read.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs
 
 from kubeauthn._core.anonymous import ANONYMOUS_USER, is_anonymous_uri
@@ -49,6 +49,7 @@ _KEPT_BYTES = 4096
 """Of headers that are kept for the next request with the same token."""
 _NEVER_LET_THROUGH = ("CONNECT", "TRACE")
 _NO_STORE = ("cache-control", "no-store")
+_SINGLE = "single"
 _RETRY_AFTER = ("retry-after", "5")
 
 
@@ -83,26 +84,27 @@ class ForwardAuth:
     def __call__(self, request: Request) -> Response | Awaitable[Response]:
         if request.method in _NEVER_LET_THROUGH:
             return Response(405, [_NO_STORE, ("allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")])
-        audience = self._audience(request)
-        if audience is None:
-            return _plain(403, "the audience is not one of those that this server makes assertions for")
+        try:
+            asked = self._asked(request)
+        except _NotOffered as error:
+            return _plain(403, str(error))
         bearer = bearer_of(request.headers.get_all("authorization"))
         if bearer.fault:
             return self._unauthorized("invalid_request", bearer.fault)
         if not bearer.token:
             if self._is_anonymous(request):
-                return self._let_in(ANONYMOUS_USER, None, audience)
+                return self._let_in(ANONYMOUS_USER, None, asked)
             return self._unauthorized()
         token = bearer.token.reveal()
         decision = self._decider.decide_now(token)
-        return self._decided_later(token, audience) if decision is None else self._answer(decision, audience)
+        return self._decided_later(token, asked) if decision is None else self._answer(decision, asked)
 
-    async def _decided_later(self, token: str, audience: str) -> Response:
-        return self._answer(await self._decider.decide(token), audience)
+    async def _decided_later(self, token: str, asked: _Asked) -> Response:
+        return self._answer(await self._decider.decide(token), asked)
 
-    def _answer(self, decision: Decision, audience: str) -> Response:
+    def _answer(self, decision: Decision, asked: _Asked) -> Response:
         if decision.outcome == "authenticated" and decision.user is not None:
-            return self._let_in_again(decision, decision.user, audience)
+            return self._let_in_again(decision, decision.user, asked)
         request_id = current_request.get().request_id or self._ids.next()
         fields = {
             "request_id": request_id,
@@ -120,25 +122,25 @@ class ForwardAuth:
             return _plain(503, decision.public_message, _RETRY_AFTER)
         return self._unauthorized("invalid_token", decision.public_message)
 
-    def _let_in_again(self, decision: Decision, user: UserInfo, audience: str) -> Response:
+    def _let_in_again(self, decision: Decision, user: UserInfo, asked: _Asked) -> Response:
         """Signed once for a decision that is handed out again and again, while that assertion is fresh."""
         kept = decision.answers
         if kept is None:
-            return self._let_in(user, decision.expires_at, audience)
-        found = kept.get((PATH, audience))
+            return self._let_in(user, decision.expires_at, asked)
+        found = kept.get((PATH, asked))
         if found is not None and (self._signer is None or self._signer.is_fresh(found[0])):
             answer: Response = found[1]
             return answer
         stamp = None if self._signer is None else self._signer.stamp()
-        answer = self._let_in(user, decision.expires_at, audience)
+        answer = self._let_in(user, decision.expires_at, asked)
         if answer.status == 200 and sum(len(value) for _, value in answer.headers) <= _KEPT_BYTES:
-            kept[PATH, audience] = stamp, answer
+            kept[PATH, asked] = stamp, answer
         return answer
 
-    def _let_in(self, user: UserInfo, token_ends: float | None, audience: str) -> Response:
-        headers = identity_headers(user, self._names)
+    def _let_in(self, user: UserInfo, token_ends: float | None, asked: _Asked) -> Response:
+        headers = identity_headers(user, self._names, repeated=asked.repeated)
         if self._signer is not None:
-            headers.append((self._assertion_header, self._signer.sign(user, token_ends, audience)))
+            headers.append((self._assertion_header, self._signer.sign(user, token_ends, asked.audience)))
         size = sum(len(name) + len(value) + 4 for name, value in headers)
         if size > HEADER_BYTES:
             _log.error("forward-auth: the headers of a user have %d bytes, at most %d are sent", size, HEADER_BYTES)
@@ -156,18 +158,34 @@ class ForwardAuth:
         # Said twice, one of them may be the client's.
         return len(said) == 1 and is_anonymous_uri(self._anonymous(), said[0])
 
-    def _audience(self, request: Request) -> str | None:
-        """What the proxy asks for in `?audience=`, "" if it does not; None if it is none of the configured ones."""
+    def _asked(self, request: Request) -> _Asked:
+        """What the proxy asks for in the query. Raises _NotOffered."""
         if not request.query:
-            return ""
+            return _WHATEVER
         try:
-            asked = parse_qs(request.query, keep_blank_values=True, max_num_fields=20).get("audience")
+            query = parse_qs(request.query, keep_blank_values=True, max_num_fields=20)
         except ValueError:
-            return None
-        if asked is None:
-            return ""
+            raise _NotOffered("the query cannot be read") from None
+        audience, headers = query.get("audience", [""]), query.get("headers", [""])
         known = self._signer.audiences if self._signer is not None else ()
-        return asked[0] if len(asked) == 1 and asked[0] in known else None
+        if "audience" in query and (len(audience) != 1 or audience[0] not in known):
+            raise _NotOffered("the audience is not one of those that this server makes assertions for")
+        if "headers" in query and headers != [_SINGLE]:
+            raise _NotOffered(f"of headers only {_SINGLE} can be asked for")
+        return _Asked(audience[0], repeated="headers" not in query)
+
+
+class _Asked(NamedTuple):
+    audience: str = ""
+    repeated: bool = True
+    """Whether the headers that come once for each group and each extra value are wanted too."""
+
+
+_WHATEVER = _Asked()
+
+
+class _NotOffered(Exception):
+    """Its text is for whoever configured the proxy."""
 
 
 def routes(context: Context) -> Mapping[str, Handler]:

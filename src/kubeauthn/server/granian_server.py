@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 from kubeauthn.errors import EnvironmentFailure, MissingExtra
 from kubeauthn.server import limits
 from kubeauthn.server.at_once import AtOnce, Behind
+from kubeauthn.server.ending import stop_accepting
 from kubeauthn.server.listening import bound_alone, why_not
 
 try:
-    from granian.constants import HTTPModes, Interfaces, SSLProtocols
+    from granian.constants import HTTPModes, Interfaces
     from granian.http import HTTP1Settings, HTTP2Settings
     from granian.log import LogLevels
     from granian.net import SocketHolder, UnixSocketSpec  # type: ignore[attr-defined]  # named there, not exported
@@ -34,9 +35,12 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtra("granian", "serve") from None
 
+from kubeauthn.server.granian_tls import GranianTls
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from kubeauthn.server.certificates import Certificates
     from kubeauthn.server.listening import Listening
 
 
@@ -46,6 +50,7 @@ class Server(MPServer):
     def __init__(
         self,
         listening: Listening,
+        certificates: Certificates | None,
         *,
         workers: int,
         grace_seconds: int,
@@ -83,16 +88,15 @@ class Server(MPServer):
             respawn_interval=limits.RESPAWN_SECONDS,
             workers_kill_timeout=grace_seconds,
         )
-        self._use_certificates()
-        # A Secret's symlinks lead elsewhere after a change: they are followed anew before workers are replaced.
-        self.on_reload(self._use_certificates)
+        self._use_certificates(certificates)
 
     def serve_application(self, loader: Callable[..., Any], *arguments: Any) -> None:
         """`loader(*arguments)` makes the application, in each worker."""
         self.serve(spawn_target=_worker, target_loader=partial(loader, *arguments), wrap_loader=False)
 
-    def replace_workers(self) -> None:
+    def replace_workers(self, certificates: Certificates) -> None:
         """One after the other, each new one first. From any thread."""
+        self._use_certificates(certificates)
         self.reload_signal = True
         self.main_loop_interrupt.set()
 
@@ -116,17 +120,17 @@ class Server(MPServer):
             with suppress(OSError):
                 self._sso.shutdown(socket.SHUT_RDWR)
 
-    def _use_certificates(self) -> None:
-        listening = self._listening
-        self.build_ssl_context(
-            Path(listening.certificate) if listening.certificate else None,
-            Path(listening.key) if listening.key else None,
-            None,
-            SSLProtocols.tls12,
-            Path(listening.client_ca) if listening.client_ca else None,
-            [],
-            bool(listening.client_ca),
-        )
+    def _use_certificates(self, certificates: Certificates | None) -> None:
+        """Every worker that starts from now on gets them: what was read and checked, and not the files."""
+        self.ssl_ctx: Any = GranianTls.of(certificates)
+
+    def _reload(self, spawn_target: Any, target_loader: Any) -> None:
+        super()._reload(spawn_target, target_loader)  # type: ignore[no-untyped-call]
+        # Granian ends the server when a worker dies soon after it was started again. Workers that were replaced on
+        # purpose are not in trouble yet: the first one that dies is started again.
+        self.respawned_wrks.clear()
+        if self.interrupt_children:
+            self.main_loop_interrupt.set()
 
     def _init_shared_socket(self) -> None:
         listening = self._listening
@@ -143,7 +147,7 @@ class Server(MPServer):
         self._sso = socket.socket(fileno=self._sfd)
         self._sso.set_inheritable(True)
         self._sso.listen(self.backlog)  # from here on connections wait for the first worker
-        self._on_listening(_address(self._sso, listening))
+        self._on_listening(_address(self._sso, listening, tls=self.ssl_ctx.enabled))
 
 
 @WorkerProcess.wrap_target  # type: ignore[untyped-decorator]  # Granian's is without types
@@ -151,7 +155,16 @@ def _worker(number: int, application: Any, sockets: Any, pipe: Any, loop: Any, *
     """Granian's own worker, but for the thread that requests are worked on in."""
     _let_threads_finish()
     rsgi: Any = MPServer._spawn_rsgi_worker
-    rsgi.__wrapped__(number, Behind(application, loop), sockets, pipe, AtOnce(loop), *settings)
+    with ExitStack() as read_by_granian:
+        settings = tuple(
+            read_by_granian.enter_context(one.with_paths()) if isinstance(one, GranianTls) else one for one in settings
+        )
+        behind = Behind(application, loop, when_served=read_by_granian.pop_all().close)
+        rsgi.__wrapped__(number, behind, sockets, pipe, AtOnce(loop, before_end=_before_end), *settings)
+
+
+def _before_end() -> float:
+    return limits.YOUNG_SECONDS if stop_accepting() else 0.0
 
 
 def _let_threads_finish() -> None:
@@ -164,9 +177,9 @@ def _let_threads_finish() -> None:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
-def _address(listener: socket.socket, listening: Listening) -> str:
+def _address(listener: socket.socket, listening: Listening, *, tls: bool) -> str:
     if listening.unix_path:
         return f"unix:{os.path.abspath(listening.unix_path)}"
     host, port = listener.getsockname()[:2]
-    scheme = "https" if listening.certificate else "http"
+    scheme = "https" if tls else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -42,15 +42,36 @@ class HeaderList:
         return [value for key, value in self._pairs if key == name]
 
 
+class Scope(Protocol):
+    """The rest of a request: Granian's own object, which makes a new text for whoever asks, or `GivenScope`."""
+
+    @property
+    def query_string(self) -> str: ...
+
+    @property
+    def client(self) -> str: ...
+
+
+class GivenScope(NamedTuple):
+    query_string: str = ""
+    client: str = ""
+
+
 class Request(NamedTuple):
     method: str
     path: str
-    query: str
     headers: Headers
     body: bytes
-    client: str
-    """Address and port of the peer; "" on a unix socket."""
-    scheme: str
+    scope: Scope
+
+    @property
+    def query(self) -> str:
+        return self.scope.query_string
+
+    @property
+    def client(self) -> str:
+        """Address and port of the peer; "" on a unix socket."""
+        return self.scope.client
 
     def __repr__(self) -> str:
         return f"Request({self.method} {self.path}, {len(self.body)} bytes)"  # the rest may hold a token

@@ -50,6 +50,9 @@ class IssuerKeys:
         found = await self._discovered.newer_keys(discovered if than is self._stored else than)
         return self._stored if found is None else found
 
+    def answers(self) -> int:
+        return self._discovered.answers()
+
     def listen(self, owner: object, callback: Callable[[], None]) -> None:
         self._listeners.setdefault(owner, []).append(callback)
 
@@ -85,13 +88,14 @@ class IssuerKeys:
 class KeysOfGeneration:
     """One configuration's view of an issuer's keys: a `KeySource`."""
 
-    __slots__ = ("_keys", "_owner", "keys_at_hand", "newer_keys")
+    __slots__ = ("_keys", "_owner", "answers", "keys_at_hand", "newer_keys")
 
     def __init__(self, keys: IssuerKeys, owner: object) -> None:
         self._keys = keys
         self._owner = owner
         self.keys_at_hand = keys.keys_at_hand
         self.newer_keys = keys.newer_keys
+        self.answers = keys.answers
 
     def on_change(self, callback: Callable[[], None]) -> None:
         self._keys.listen(self._owner, callback)

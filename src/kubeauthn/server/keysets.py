@@ -47,6 +47,9 @@ class DiscoveredKeys:
     def keys_at_hand(self) -> KeySet | None:
         return self._state.keys
 
+    def answers(self) -> int:
+        return self._state.answers
+
     def on_change(self, callback: Callable[[], None]) -> None:
         self._callbacks.append(callback)
 

@@ -9,7 +9,8 @@ How the path uses them:
 1. `keys_at_hand()` is None: synchronous callers refuse with "oidc: authenticator not initialized"; asynchronous ones
    `await newer_keys(None)` first, and refuse if that is None too.
 2. No key for the token's `kid`: asynchronous callers `await newer_keys(keys)` once. What comes back is another object
-   if there is something newer; the same object means: refuse. The cool-down is the source's business.
+   if there is something newer; the same object means: refuse. The cool-down is the source's business; where it, or an
+   issuer that is down, left the question open (`answers` are as many as before), the refusal says so.
 3. A claim is needed that a source holds: asynchronous callers make one `resolver.for_token(claims, now)` for the token
    and `await sources.value(name)` for each such claim; synchronous ones call `sources.value_at_hand(name)`.
 4. `on_change(callback)`: called after every change of the keys, so that the result cache is emptied.
@@ -33,6 +34,9 @@ class KeySource(Protocol):
 
     async def newer_keys(self, than: KeySet | None) -> KeySet | None:
         """What is at hand if it is not `than`; else the issuer is asked, at most once per cool-down by all callers."""
+
+    def answers(self) -> int | None:
+        """How often the issuer has answered with good keys; None where nobody is ever asked."""
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call this after each change of the keys."""

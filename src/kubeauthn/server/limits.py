@@ -46,5 +46,18 @@ MESSAGE_BYTES = 16 << 20
 REFUSE_SECONDS = 0.2
 """At the end: workers have this long to stop taking connections, before new ones are refused."""
 
+YOUNG_SECONDS = 1.0
+"""A worker that is to end and has connections goes on for so long: a handshake under way, or a first request, comes to
+its end."""
+
+CERTIFICATE_BYTES = 1 << 20
+"""Of a certificate with its chain, a key or a client CA."""
+
+TRIALS = 3
+"""How often new certificates are tried before they are called unusable."""
+
+TRIAL_SECONDS = 30.0
+"""How long a process that tries new certificates may take; it needs a fraction of a second."""
+
 RESPAWN_SECONDS = 1.5
 """A new worker has this long before the one that it replaces is told to end; until it is there, connections wait."""

@@ -1,10 +1,10 @@
-"""Where the server listens: an address or a unix socket, with or without TLS."""
+"""Where the server listens: an address or a unix socket."""
 
 from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kubeauthn.errors import UsageError
 
@@ -14,14 +14,8 @@ class Listening:
     host: str = ""
     port: int = 0
     unix_path: str = ""
-    certificate: str = ""
-    key: str = ""
-    client_ca: str = ""
     connections: int = 1024
     """At the same time, for each worker."""
-
-    def with_tls(self, certificate: str, key: str, client_ca: str) -> Listening:
-        return replace(self, certificate=certificate, key=key, client_ca=client_ca)
 
     def shown(self) -> str:
         return f"unix:{self.unix_path}" if self.unix_path else f"{self.host}:{self.port}"

@@ -5,27 +5,20 @@ from __future__ import annotations
 import base64
 import datetime
 import ipaddress
-import os
 import socket
-import tempfile
-from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kubeauthn.server.certificates import Certificates
+
 _DAYS = 365
 
 
-class SelfSigned(NamedTuple):
-    certificate: str
-    key: str
-    pem: bytes
-
-
-def make(directory: str, host: str) -> SelfSigned:
-    """Written to `directory`, the key for its owner alone."""
+def make(host: str) -> Certificates:
+    """Kept in memory: its key is in no file."""
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubeauthn self-signed")])
     begins = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5)
@@ -63,15 +56,7 @@ def make(directory: str, host: str) -> SelfSigned:
     key = private.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    made = SelfSigned(os.path.join(directory, "tls.crt"), os.path.join(directory, "tls.key"), pem)
-    for path, content, mode in ((made.certificate, pem, 0o644), (made.key, key, 0o600)):
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
-    return made
-
-
-def private_directory() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="kubeauthn-serve-")
+    return Certificates(pem, key)
 
 
 def webhook_kubeconfig(server: str, pem: bytes) -> str:

@@ -9,33 +9,39 @@ import asyncio
 import itertools
 import logging
 import socket
-import ssl
 import threading
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn.errors import EnvironmentFailure
 from kubeauthn.server import limits
 from kubeauthn.server.channel import Channel, admitted
+from kubeauthn.server.granian_tls import try_out
 from kubeauthn.server.metrics import Registry
 from kubeauthn.server.reload import Member, Reloads
 from kubeauthn.server.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
+
+    from kubeauthn.server.certificates import CertificateFiles, Certificates
 
 _log = logging.getLogger("kubeauthn.server")
 
 
 class Supervisor:
-    """`certificates` are certificate, key and client CA; when they change, `respawn` is called."""
+    """When the files of the certificate change, and what they hold can be used, `respawn` is called with it."""
 
     def __init__(
-        self, path: str, content: bytes, certificates: Sequence[str] = (), respawn: Callable[[], None] | None = None
+        self,
+        path: str,
+        content: bytes,
+        certificates: CertificateFiles | None = None,
+        respawn: Callable[[Certificates], None] | None = None,
     ) -> None:
         # A message each, whole or not at all; and nobody but our own workers holds the other end.
         self._doorbell, self.doorbell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._doorbell.setblocking(False)
-        self._certificates = tuple(certificates)
+        self._certificates = certificates
         self._respawn = respawn
         self._metrics = Registry()
         self._gone = Registry()
@@ -61,8 +67,8 @@ class Supervisor:
         asyncio.set_event_loop(self._loop)
         self._loop.add_reader(self._doorbell, self._admit)
         self._begin(self._reloads.watch())
-        if self._certificates and self._respawn is not None:
-            self._begin(self._watch_certificates(self._respawn))
+        if self._certificates is not None and self._respawn is not None:
+            self._begin(self._watch_certificates(self._certificates, self._respawn))
         self._loop.run_forever()
 
     def _begin(self, work: Any) -> None:
@@ -132,36 +138,23 @@ class Supervisor:
 
     # Certificates
 
-    async def _watch_certificates(self, respawn: Callable[[], None]) -> None:
-        files = WatchedFiles(self._certificates)
+    async def _watch_certificates(self, files: CertificateFiles, respawn: Callable[[Certificates], None]) -> None:
+        watched = WatchedFiles(files.paths())
+        undecided = False
         while True:
             await asyncio.sleep(limits.LOOK_SECONDS)
-            if files.changed():
+            if watched.changed() or undecided:
+                undecided = False
                 try:
-                    check_certificate(*self._certificates)
+                    found = files.read()
+                    await asyncio.to_thread(try_out, files, found)
+                except TimeoutError:
+                    undecided = True  # nothing is known of them: a busy machine must not keep the old ones for good
+                    _log.warning("the new certificate could not be tried in time: it is tried again")
+                    continue
                 except EnvironmentFailure as error:
                     reason = {"reason": str(error)}
                     _log.error("the new certificate is not used", extra={"fields": reason})
                     continue
                 _log.info("the certificate changed: workers are replaced, one after the other")
-                respawn()
-
-
-def check_certificate(certificate: str, key: str, client_ca: str = "") -> None:
-    """Raises EnvironmentFailure if they cannot be read or do not fit together."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(certificate, key, password=lambda: "")
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        raise EnvironmentFailure(f"certificate {certificate} and key {key}: {_why(error)}") from None
-    try:
-        if client_ca:
-            context.load_verify_locations(client_ca)
-    except (OSError, ValueError) as error:
-        raise EnvironmentFailure(f"client CA {client_ca}: {_why(error)}") from None
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, ssl.SSLError):
-        return (error.reason or "cannot be used").replace("_", " ").lower()
-    return (getattr(error, "strerror", None) or "cannot be used").lower()
+                respawn(found)

@@ -12,8 +12,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from kubeauthn._core.authentication.verdict import may_change
 from kubeauthn._core.bearer import bearer_of, challenge
-from kubeauthn.errors import ClaimUnavailable, KeysUnavailable, NotMine, SignatureRefused, TokenError, Unauthenticated
+from kubeauthn.errors import NotMine, TokenError, Unauthenticated
 
 if TYPE_CHECKING:
     from kubeauthn._core.authentication.verdict import UserInfo
@@ -42,7 +43,7 @@ def authenticate_request(
     try:
         return authenticator.authenticate(token)
     except (NotMine, TokenError) as error:
-        if not _may_be_fetched(error) or _a_loop_runs():
+        if isinstance(error, NotMine) or not may_change(error) or _a_loop_runs():
             raise _refusal(error, realm) from None
     try:
         return asyncio.run(authenticator.authenticate_async(token))
@@ -75,12 +76,6 @@ def _token(headers: Mapping[str, str] | Iterable[tuple[str, str]], realm: str) -
     return bearer.token.reveal()
 
 
-def _may_be_fetched(error: Exception) -> bool:
-    if isinstance(error, SignatureRefused):
-        return error.newer_keys_may_help
-    return isinstance(error, KeysUnavailable | ClaimUnavailable)
-
-
 def _a_loop_runs() -> bool:
     try:
         asyncio.get_running_loop()
@@ -91,7 +86,7 @@ def _a_loop_runs() -> bool:
 
 def _refusal(error: NotMine | TokenError, realm: str) -> Unauthenticated:
     public = error.public_message if isinstance(error, TokenError) else "no issuer of the configuration made this token"
-    if isinstance(error, KeysUnavailable | ClaimUnavailable):
+    if isinstance(error, TokenError) and may_change(error):
         return Unauthenticated(str(error), status=503, public_message=public, hint=error.hint)
     said = challenge(realm, "invalid_token", public)
     return Unauthenticated(str(error), public_message=public, www_authenticate=said, hint=error.hint)
