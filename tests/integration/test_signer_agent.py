@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import socket
 import subprocess
 import threading
+import time
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +22,7 @@ from kubeauthn.errors import EnvironmentFailure, KeyStoreAbsent, KeyStoreError, 
 from kubeauthn.plugin.signer import Configuration
 from kubeauthn.plugins.agent import wire
 from kubeauthn.plugins.agent.keeper import KeptKey
-from kubeauthn.plugins.agent.server import AgentServer
+from kubeauthn.plugins.agent.server import TICK_SECONDS, AgentServer
 from tests.integration import signer_process, softhsm
 from tests.integration.softhsm import PIN, SoftHsm
 
@@ -198,6 +201,69 @@ def test_what_is_not_the_protocol_ends_the_connection_and_not_the_agent(place: P
     assert not any("hunter2" in line for line in log)
 
 
+def test_a_key_that_waits_for_a_touch_does_not_keep_the_others_waiting(place: Path):
+    waiting, touched = threading.Event(), threading.Event()
+
+    class Slow(Token):
+        def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
+            waiting.set()
+            assert touched.wait(30)
+            return b"signature"
+
+    other = KeptKey("pkcs11", Configuration(objectId="3"), Token().made, seconds=600, clock=Time())
+    hello = b'{"version":1,"signer":"pkcs11","configuration":{"objectId":"%s"}}\n'
+    options = b'{"version":1,"do":"sign","digest":"%s","type":"crypto.Hash","options":"5"}\n'
+    sign = options % b64encode(DIGEST)
+    answers: list[bytes] = []
+    with serving(place, [kept(Slow(), Time()), other]):
+        asking = threading.Thread(target=lambda: answers.extend(talk(place, hello % b"2", sign)))
+        asking.start()
+        try:
+            assert waiting.wait(10)
+            for _ in range(3):  # also after the agent has looked for PINs that have had their time
+                assert b'"certificate"' in talk(place, hello % b"3", b'{"version":1,"do":"certificate"}\n')[1]
+                time.sleep(TICK_SECONDS)
+        finally:
+            touched.set()
+            asking.join(10)
+    assert b'"signature"' in answers[1]
+
+
+def test_a_token_that_cannot_be_closed_does_not_keep_the_others_pins(place: Path):
+    class Stuck(Token):
+        def close(self) -> None:
+            raise RuntimeError("stuck")
+
+    clock, tokens = Time(), [Stuck(), Token()]
+    keys = [kept(token, clock) for token in tokens]
+    for key in keys:
+        key.sign(DIGEST, EC, Secret("1234"))
+    log: list[str] = []
+    clock.now += 601
+    with serving(place, keys, log):
+        for _ in range(40):
+            if keys[1]._pin is None:
+                break
+            time.sleep(TICK_SECONDS / 2)
+        assert [key._pin for key in keys] == [None, None]
+    assert "failed: RuntimeError" in log
+
+
+def test_no_room_for_another_connection_is_not_the_agents_end(place: Path, monkeypatch: pytest.MonkeyPatch):
+    accept, refused = socket.socket.accept, []
+
+    def refuse_some(listener: socket.socket) -> object:
+        if len(refused) < 3:
+            refused.append(1)
+            raise OSError(errno.EMFILE, "too many open files")
+        return accept(listener)
+
+    monkeypatch.setattr(socket.socket, "accept", refuse_some)
+    with serving(place, []):
+        assert b"say first which key" in talk(place, b'{"version":1,"do":"sign"}\n')[0]
+    assert len(refused) == 3
+
+
 def test_the_other_end_must_be_our_user():
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     with ours, theirs:
@@ -257,11 +323,11 @@ def test_the_command_with_a_real_token(hsm: SoftHsm, place: Path):
         away.rename(hsm.tokens)
         assert gone.returncode == 1
         assert b"the module finds no token any more" in gone.stderr
-        back = signer_process.sign("pkcs11", with_pin, EC, environ)
+        back = signer_process.sign("pkcs11", without, EC, environ)  # the same token, and within the PIN's time
         signer_process.check(leaf, back, EC)
     finally:
         agent.terminate()
-        _, said = agent.communicate(timeout=20)
+        _, said = agent.communicate(timeout=50)
     assert agent.returncode == 0
     assert PIN.encode() not in said
     assert not place.exists()

@@ -8,14 +8,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
 
 from kubeauthn.client import kubeconfig
-from kubeauthn.testing import ApiServer
+from kubeauthn.testing import ApiServer, CertificateAuthority
 from tests.integration import signer_process, softhsm
+from tests.integration.signer_scene import issue
 from tests.integration.softhsm import MODULE, PIN, SoftHsm
 
 pytestmark = pytest.mark.needs("softhsm2-util", "pkcs11-tool")
@@ -179,11 +182,52 @@ def test_a_certificate_for_another_key_is_not_installed():
         check_issued(issued, ours.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
 
-def test_the_request_for_another_authority_is_printed(hsm: SoftHsm):
+def test_the_request_for_another_authority_is_printed(hsm: SoftHsm, tmp_path: Path):
+    path = tmp_path / "config"
+    with ApiServer() as server:
+        write_kubeconfig(server, path, hsm.configuration("1", pin=PIN))
+        options = ("--kubeconfig", str(path), "--signer-user", "signed", "--name", "joe", "--group", "dev", "--print")
+        result = command(hsm, "request-certificate", *options)
+        assert result.returncode == 0, result.stderr
+        assert server.requests == []
+    request = x509.load_pem_x509_csr(result.stdout.encode())
+    assert request.is_signature_valid
+    assert request.subject.rfc4514_string() == "CN=joe,O=dev"
+    assert request.public_key() == hsm.public_key("01")
+
+
+def test_a_request_needs_the_pin_and_says_so(hsm: SoftHsm):
     settings = [f"--set={key}={value}" for key, value in hsm.configuration().items()]
     result = command(hsm, "request-certificate", "--signer", "pkcs11", *settings, "--name", "joe", "--print")
     assert "no terminal to ask for PIN" in result.stderr
-    assert result.returncode == 4
+    assert (result.returncode, result.stdout) == (4, "")
+
+
+@pytest.mark.parametrize(("days_left", "renewed"), [(49, False), (32, True), (-1, True)])
+def test_a_certificate_is_renewed_when_a_third_of_its_time_is_left(
+    hsm: SoftHsm, tmp_path: Path, days_left: int, renewed: bool
+):
+    """Of a hundred days; one that has ended is renewed too."""
+    path, place = tmp_path / "config", tmp_path / "cert.der"
+    begins, ends = timedelta(days=days_left - 100), timedelta(days=days_left)
+    key = SimpleNamespace(public_key=lambda: hsm.public_key("03"))
+    old = issue(CertificateAuthority(), key, user="joe", starts=begins, ends=ends)
+    place.write_bytes(old)
+    with ApiServer() as server:
+        write_kubeconfig(server, path, hsm.configuration("3", pin=PIN, pathCert=str(place)))
+        with settling(server):
+            result = command(
+                hsm, "request-certificate", "--renew", "--kubeconfig", str(path), "--signer-user", "signed"
+            )
+        assert result.returncode == 0, result.stderr
+        assert len(server.objects("certificatesigningrequests")) == renewed
+    assert (place.read_bytes() != old) == renewed
+    if renewed:
+        (new,) = x509.load_pem_x509_certificates(place.read_bytes())
+        assert new.subject.rfc4514_string() == "CN=joe"
+        assert new.public_key() == hsm.public_key("03")
+    else:
+        assert "nothing to do: 49% of the certificate's time is left" in result.stdout
 
 
 def test_the_certificate_that_was_installed_authenticates(hsm: SoftHsm, tmp_path: Path):

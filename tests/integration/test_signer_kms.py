@@ -51,6 +51,16 @@ def entry(kms: Any, spec: str, tmp_path: Path, usage: str = "SIGN_VERIFY") -> Co
     return Configuration(keyId=key_id, region="eu-central-1", pathCert=str(path))
 
 
+def test_the_region_of_the_environment(kms: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    configuration = Configuration({**entry(kms, "RSA_2048", tmp_path), "region": ""})
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    with pytest.raises(KeyStoreError) as caught:
+        KmsSigner(configuration)
+    assert "AWS_REGION" in (caught.value.hint or "")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    assert KmsSigner(configuration).public_key()
+
+
 # moto takes what it is given for the message and hashes it (again), so that is what the signatures are over;
 # the last assertion sees that a digest was announced, which the real service does not hash.
 @pytest.mark.parametrize("kind", ["rsa", ""])

@@ -174,7 +174,7 @@ def test_a_bridge_has_no_terminal_and_the_agent_has_the_pin(desk: Desk):
             assert PIN.encode() not in environ.read()
     finally:
         agent.terminate()
-        _, said = agent.communicate(timeout=20)
+        _, said = agent.communicate(timeout=50)
     assert PIN not in desk.said + said.decode()
 
 

@@ -108,7 +108,7 @@ def test_a_pin_within_a_uri_is_a_pin_in_the_kubeconfig(hsm: SoftHsm, tmp_path: P
 
 
 @token
-def test_an_answer_imports_none_of_the_encodings(hsm: SoftHsm):
+def test_an_answer_imports_little(hsm: SoftHsm):
     program = (
         "import atexit, sys\n"
         "atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n"
@@ -120,8 +120,8 @@ def test_an_answer_imports_none_of_the_encodings(hsm: SoftHsm):
     result = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=50)
     assert result.returncode == 0, result.stderr
     loaded = set(result.stderr.split())
-    assert "pkcs11._pkcs11" in loaded
-    assert not loaded & {"asn1crypto", "cryptography", "ctypes", "socket", "ssl", "subprocess"}
+    assert "kubeauthn.plugins.cryptoki" in loaded
+    assert not loaded & {"asn1crypto", "cryptography", "pkcs11", "socket", "ssl", "subprocess", "threading"}
 
 
 def doctor(hsm: SoftHsm, *argv: str) -> subprocess.CompletedProcess[str]:
@@ -235,7 +235,7 @@ def test_the_agent_leaves_no_core_and_lets_nobody_look(place: Path, tmp_path: Pa
             assert os.stat(f"/proc/{agent.pid}/environ").st_uid == 0
     finally:
         agent.terminate()
-        agent.communicate(timeout=20)
+        agent.communicate(timeout=50)
 
 
 def test_a_signer_leaves_no_core():

@@ -113,7 +113,7 @@ def tpm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SoftTpm]:
         yield soft
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(40)
 
 
 def entry(tpm: SoftTpm, handle: int, **more: str) -> dict[str, str]:

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import utils
@@ -296,6 +297,9 @@ async def listen_asyncio(server: DemandingServer, context: ssl.SSLContext) -> No
         writer.close()
 
 
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
 async def ask_asyncio(server: DemandingServer, context: ssl.SSLContext) -> str:
     reader, writer = await asyncio.open_connection(*server.address, ssl=context, server_hostname="localhost")
     writer.write(b"?")
@@ -306,7 +310,12 @@ async def ask_asyncio(server: DemandingServer, context: ssl.SSLContext) -> str:
     return answer.decode()
 
 
-def test_the_loop_goes_on_while_a_signature_is_made(ca: CertificateAuthority, server: DemandingServer):
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return pytest.importorskip(request.param).run
+
+
+def test_the_loop_goes_on_while_a_signature_is_made(ca: CertificateAuthority, server: DemandingServer, run: Run):
     signer = MemorySigner(NEW_KEY["p256"]())
     others_ran = threading.Event()
 
@@ -323,33 +332,35 @@ def test_the_loop_goes_on_while_a_signature_is_made(ca: CertificateAuthority, se
         others_ran.set()
         return await asyncio.gather(*asking)
 
-    assert asyncio.run(main()) == ["jane"] * 3
+    assert run(main()) == ["jane"] * 3
     assert len(signer.asked) == server.full_handshakes == 3
 
 
-def test_a_loop_resumes_sessions_too(ca: CertificateAuthority, server: DemandingServer):
+def test_a_loop_resumes_sessions_too(ca: CertificateAuthority, server: DemandingServer, run: Run):
     signer = MemorySigner(NEW_KEY["p256"]())
 
     async def main() -> set[str]:
         context = context_for(ca, signer, key=signer.key)
         return {await ask_asyncio(server, context) for _ in range(20)}
 
-    assert asyncio.run(main()) == {"jane"}
+    assert run(main()) == {"jane"}
     assert len(signer.asked) == server.full_handshakes == 1
 
 
-def test_in_a_loop_the_signers_error_is_ours(ca: CertificateAuthority, server: DemandingServer):
+def test_in_a_loop_the_signers_error_is_ours(ca: CertificateAuthority, server: DemandingServer, run: Run):
     def sign(digest: bytes, algorithm: object) -> bytes:
         raise LookupError("gone")
 
     with pytest.raises(CredentialError) as caught:
-        asyncio.run(ask_asyncio(server, context_for(ca, sign)))
+        run(ask_asyncio(server, context_for(ca, sign)))
     assert isinstance(caught.value, SigningFailed)
     assert str(caught.value) == "the external signer failed: LookupError"
     assert isinstance(caught.value.__cause__, LookupError)
 
 
-def test_a_cancelled_connection_leaves_the_signature_behind(ca: CertificateAuthority, server: DemandingServer):
+def test_a_cancelled_connection_leaves_the_signature_behind(
+    ca: CertificateAuthority, server: DemandingServer, run: Run
+):
     signer = MemorySigner(NEW_KEY["p256"]())
     begun, go_on = threading.Event(), threading.Event()
 
@@ -368,7 +379,7 @@ def test_a_cancelled_connection_leaves_the_signature_behind(ca: CertificateAutho
         go_on.set()
         return await ask_asyncio(server, context)
 
-    assert asyncio.run(main()) == "jane"
+    assert run(main()) == "jane"
 
 
 # -- certificates that cannot be used -------------------------------------------------------------

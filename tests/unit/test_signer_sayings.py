@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
-import pytest
-
 from kubeauthn._core.kubeconfig.model import AuthProvider, Cluster, Target, User
 from kubeauthn.cli.diagnosis.findings import Findings
 from kubeauthn.cli.diagnosis.outlook import outlook
-from kubeauthn.cli.signer_survey import lines_of, look_into
-
-
-def test_the_missing_extra_is_named_instead_of_an_exit_code(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "pkcs11", None)
-    report = look_into("/usr/lib/some-module.so")
-    assert report["error"] == "python-pkcs11 is not installed: pip install 'kubeauthn[pkcs11]'"
-    assert "  python-pkcs11 is not installed: pip install 'kubeauthn[pkcs11]'" in lines_of(
-        {"modules": [report], "tpm": {"error": "none"}}
-    )
 
 
 def signed(path: str) -> str:

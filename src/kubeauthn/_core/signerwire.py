@@ -175,10 +175,7 @@ def certificate_chain(content: bytes | str) -> tuple[bytes, ...]:
     """PEM or DER, one certificate or several, as DER each."""
     if isinstance(content, bytes) and b"-----BEGIN" in content:
         content = content.decode("ascii", "replace")
-    chain = _pem_chain(content) if isinstance(content, str) else _der_chain(content)
-    if len(chain) > _MOST_CERTIFICATES:
-        raise PluginReplyError(f"a chain of {len(chain)} certificates, and {_MOST_CERTIFICATES} are the most")
-    return chain
+    return _pem_chain(content) if isinstance(content, str) else _der_chain(content)
 
 
 def decode_sign_reply(data: bytes) -> bytes:
@@ -280,13 +277,13 @@ def _base64(text: str) -> bytes | None:
 
 
 def _pem_chain(text: str) -> tuple[bytes, ...]:
-    chain = []
+    chain: list[bytes] = []
     for part in text.split(_PEM_BEGIN)[1:]:
         body, end, _ = part.partition(_PEM_END)
         content = _base64(body) if end else None
         if not content:
             raise PluginReplyError("certificate: a PEM block that cannot be read")
-        chain.append(content)
+        _add(content, chain)
     if not chain:
         raise PluginReplyError("certificate: PEM without a certificate in it")
     return tuple(chain)
@@ -294,16 +291,23 @@ def _pem_chain(text: str) -> tuple[bytes, ...]:
 
 def _der_chain(content: bytes) -> tuple[bytes, ...]:
     """Certificates one behind the other, each a DER SEQUENCE that says how long it is."""
-    chain = []
+    chain: list[bytes] = []
     while content:
         end = _der_sequence_end(content)
         if end is None:
             raise PluginReplyError("the certificate is neither DER nor PEM")
-        chain.append(content[:end])
+        _add(content[:end], chain)
         content = content[end:]
     if not chain:
         raise PluginReplyError("the certificate is empty")
     return tuple(chain)
+
+
+def _add(certificate: bytes, chain: list[bytes]) -> None:
+    """At once, and not when all are there: a million bytes hold hundreds of thousands of small ones."""
+    if len(chain) == _MOST_CERTIFICATES:
+        raise PluginReplyError(f"a chain of more than {_MOST_CERTIFICATES} certificates")
+    chain.append(certificate)
 
 
 def _der_sequence_end(content: bytes) -> int | None:

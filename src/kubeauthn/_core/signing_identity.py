@@ -10,18 +10,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubeauthn._core import rfc3339
 from kubeauthn._core.credential import ClientIdentity
+from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
 from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn._secret import Secret
 from kubeauthn.errors import PluginReplyError
 
-NOT_A_CERTIFICATE = (
-    ValueError,
-    OverflowError,
-    x509.InvalidVersion,
-    x509.DuplicateExtension,
-    x509.UnsupportedGeneralNameType,
-)
-"""What the reading of a certificate raises that is none."""
 _CLIENT_USES = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
 
 

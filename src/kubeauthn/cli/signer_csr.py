@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from cryptography.x509.oid import NameOID
 
 from kubeauthn._core import csr
+from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
 from kubeauthn._core.signerwire import SigningAlgorithm
-from kubeauthn._core.signing_identity import NOT_A_CERTIFICATE
 from kubeauthn.errors import KeyStoreError, UsageError
 
 if TYPE_CHECKING:

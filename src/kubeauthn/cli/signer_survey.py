@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubeauthn.cli.text import escaped, time_left
-from kubeauthn.errors import KubeauthnError, MissingExtra
+from kubeauthn.errors import KubeauthnError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,13 +41,7 @@ def look_into(path: str, seconds: float = MODULE_SECONDS) -> dict[str, Any]:
     import subprocess
     import sys
 
-    from kubeauthn.plugins.pkcs11_module import import_library
-
-    try:
-        import_library()
-    except MissingExtra as error:
-        return {"module": path, "error": str(error)}
-    argv = [sys.executable, "-m", "kubeauthn.plugins.pkcs11_inventory", os.path.abspath(path)]
+    argv = [sys.executable, "-P", "-m", "kubeauthn.plugins.pkcs11_inventory", os.path.abspath(path)]
     try:
         result = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
         report: dict[str, Any] = json.loads(result.stdout)
@@ -69,7 +63,7 @@ def certificate_facts(der: bytes) -> dict[str, Any]:
     from cryptography import x509
 
     from kubeauthn._core import rfc3339
-    from kubeauthn._core.signing_identity import NOT_A_CERTIFICATE
+    from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
 
     try:
         certificate = x509.load_der_x509_certificate(der)

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa,
 from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAlgorithm
 
 from kubeauthn._core import signerwire
+from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
 from kubeauthn._core.signerwire import HASH_BYTES, SigningAlgorithm
-from kubeauthn._core.signing_identity import NOT_A_CERTIFICATE
 from kubeauthn.errors import PluginReplyError
 from kubeauthn.plugin import signer as sdk
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from kubeauthn.errors import KeyStoreError, MissingExtra, SignerRequestError
 
 TYPE_CHECKING = False
@@ -35,9 +37,9 @@ class AwsKms:
         )
         try:
             session = Session(profile=configuration.get("profile") or None)
-            self._client: Any = session.create_client(
-                "kms", region_name=configuration.get("region") or None, endpoint_url=endpoint, config=config
-            )
+            # botocore itself knows AWS_DEFAULT_REGION alone.
+            region = configuration.get("region") or os.environ.get("AWS_REGION") or None
+            self._client: Any = session.create_client("kms", region_name=region, endpoint_url=endpoint, config=config)
         except BotoCoreError as error:
             raise KeyStoreError(f"AWS KMS: {_one_line(error)}", hint="set region in the entry, or AWS_REGION") from None
         self._curve: bool | None = None

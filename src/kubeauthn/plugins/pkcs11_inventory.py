@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from kubeauthn.errors import KubeauthnError
+from kubeauthn.plugins import cryptoki_table as ck
+from kubeauthn.plugins.cryptoki import CryptokiError, Module
 from kubeauthn.plugins.pkcs11_module import in_words, load_module
 
 _DESCRIPTIONS = ("/usr/share/p11-kit/modules", "/etc/pkcs11/modules")
@@ -49,49 +51,46 @@ def _located(name: str) -> str | None:
 
 
 def inventory(path: str) -> dict[str, Any]:
-    import pkcs11
-
-    library = load_module(path)
+    module = load_module(path)
     tokens = []
     with in_words("listing the slots"):
-        slots = library.get_slots()
+        slots = module.slots()
     for slot in slots:
         try:
-            token = slot.get_token()
-        except pkcs11.PKCS11Error:
+            token = module.token(slot)
+        except CryptokiError:
             continue
-        entry: dict[str, Any] = {
-            "slotId": slot.slot_id,
-            "label": str(token.label).strip(),
-            "locked": bool(token.flags & pkcs11.TokenFlag.USER_PIN_LOCKED),
-            "lastTry": bool(token.flags & pkcs11.TokenFlag.USER_PIN_FINAL_TRY),
-            "objects": [],
-        }
-        if token.flags & pkcs11.TokenFlag.TOKEN_INITIALIZED:
-            entry["objects"] = _objects(token)
+        if token.flags & ck.TOKEN_INITIALIZED:
+            entry: dict[str, Any] = {
+                "slotId": slot,
+                "label": token.label,
+                "locked": bool(token.flags & ck.USER_PIN_LOCKED),
+                "lastTry": bool(token.flags & ck.USER_PIN_FINAL_TRY),
+                "objects": _objects(module, slot),
+            }
             tokens.append(entry)
-    return {
-        "module": path,
-        "description": str(library.library_description).strip(),
-        "slots": len(slots),
-        "tokens": tokens,
-    }
+    with in_words("asking the module for its name"):
+        description = module.description()
+    return {"module": path, "description": description, "slots": len(slots), "tokens": tokens}
 
 
-def _objects(token: Any) -> list[dict[str, str]]:
-    import pkcs11
-
+def _objects(module: Module, slot: int) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
-    with in_words("listing the objects"), token.open() as session:
-        for kind, name in ((pkcs11.ObjectClass.PUBLIC_KEY, "key"), (pkcs11.ObjectClass.CERTIFICATE, "certificate")):
-            for item in session.get_objects({pkcs11.Attribute.CLASS: kind}):
-                entry = {"kind": name, "id": bytes(item[pkcs11.Attribute.ID]).hex(), "label": ""}
-                entry["label"] = str(item[pkcs11.Attribute.LABEL])
-                if name == "key":
-                    entry["type"] = getattr(item.key_type, "name", str(item.key_type))
-                else:
-                    entry["certificate"] = bytes(item[pkcs11.Attribute.VALUE]).hex()
-                found.append(entry)
+    with in_words("listing the objects"):
+        session = module.open(slot)
+        try:
+            for kind, name in ((ck.PUBLIC_KEY, "key"), (ck.CERTIFICATE, "certificate")):
+                for item in session.find({ck.CLASS: kind}):
+                    identifier = session.value(item, ck.ID) or b""
+                    entry = {"kind": name, "id": identifier.hex(), "label": session.text(item, ck.LABEL)}
+                    if name == "key":
+                        number = session.number(item, ck.KEY_TYPE)
+                        entry["type"] = ck.KEY_TYPES.get(number or 0, str(number))
+                    else:
+                        entry["certificate"] = (session.value(item, ck.VALUE) or b"").hex()
+                    found.append(entry)
+        finally:
+            session.close()
     return found
 
 

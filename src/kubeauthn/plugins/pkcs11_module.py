@@ -1,76 +1,54 @@
-"""Load a PKCS#11 module, and say in words what python-pkcs11 and the token say in codes."""
+"""Load a PKCS#11 module, and say in words what the token says in codes."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
+from _thread import allocate_lock
 from contextlib import contextmanager
 
-from kubeauthn.errors import KeyStoreAbsent, KeyStoreError, MissingExtra, PinRefused
+from kubeauthn.errors import KeyStoreAbsent, KeyStoreError, PinRefused
+from kubeauthn.plugins.cryptoki import CryptokiError, Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 _ELF_MACHINES = {3: "x86", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64", 21: "ppc64le", 22: "s390x"}
 _OURS = {"amd64": "x86_64", "arm64": "aarch64", "i686": "x86", "i386": "x86"}
 _GONE = (
-    "DeviceRemoved",
-    "TokenNotPresent",
-    "TokenNotRecognised",
-    "SessionHandleInvalid",
-    "SessionClosed",
-    "SlotIDInvalid",
-    "ObjectHandleInvalid",
-    "KeyHandleInvalid",
-    "DeviceError",
-    "NoSuchToken",
+    "DEVICE_REMOVED",
+    "TOKEN_NOT_PRESENT",
+    "TOKEN_NOT_RECOGNIZED",
+    "SESSION_HANDLE_INVALID",
+    "SESSION_CLOSED",
+    "SLOT_ID_INVALID",
+    "OBJECT_HANDLE_INVALID",
+    "KEY_HANDLE_INVALID",
+    "DEVICE_ERROR",
+    "CRYPTOKI_NOT_INITIALIZED",
 )
 """What modules answer when the token was pulled out, each in its own way."""
-_WRONG_PIN = ("PinIncorrect", "PinInvalid", "PinLenRange")
+_WRONG_PIN = ("PIN_INCORRECT", "PIN_INVALID", "PIN_LEN_RANGE")
+_loaded: dict[str, Module] = {}
+_loading = allocate_lock()
 
 
-def load_module(path: str) -> Any:
-    """The module, loaded and initialised. The errors name `pathLib`."""
+def load_module(path: str) -> Module:
+    """The module, loaded and initialised, once per process. The errors name `pathLib`."""
     if not os.path.isabs(path):
         raise KeyStoreError("pathLib must be an absolute path: a library is never looked for")
     _check_file(path)
-    pkcs11 = import_library()
-    try:
-        return pkcs11.lib(os.path.realpath(path))  # what was looked at, whatever becomes of a link to it
-    except (pkcs11.PKCS11Error, OSError) as error:
-        raise KeyStoreError(f"pathLib: {path} cannot be loaded: {_text(error)}") from None
-
-
-def import_library() -> Any:
-    """python-pkcs11, without its encodings of keys and certificates: nothing here uses them, and their imports take
-    longer than all the rest of an answer. They are there for whoever does."""
-    finder = _LaterOn()
-    sys.meta_path.insert(0, finder)
-    try:
-        import pkcs11
-    except ImportError:
-        raise MissingExtra("python-pkcs11", "pkcs11") from None
-    finally:
-        sys.meta_path.remove(finder)
-    return pkcs11
-
-
-class _LaterOn:
-    """Finds the modules of `pkcs11.util`, to be carried out when something of them is first asked for."""
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        if not name.startswith("pkcs11.util."):
-            return None
-        from importlib.machinery import PathFinder
-        from importlib.util import LazyLoader
-
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
-        return spec
+    real = os.path.realpath(path)  # what was looked at, whatever becomes of a link to it
+    with _loading:
+        if real not in _loaded:
+            try:
+                _loaded[real] = Module(real)
+            except (CryptokiError, OSError) as error:
+                text = str(error).replace("\n", " ").strip()[:300]
+                raise KeyStoreError(f"pathLib: {path} cannot be loaded: {text}") from None
+        return _loaded[real]
 
 
 def _check_file(path: str) -> None:
@@ -88,10 +66,31 @@ def _check_file(path: str) -> None:
     for place, found in ((path, status), *on_the_way.items()):
         # In a directory like /tmp others may make things and not change ours, which its sticky bit says.
         shared = stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX and place != os.path.dirname(path)
-        writable = found.st_mode & stat.S_IWOTH and not stat.S_ISLNK(found.st_mode) and not shared
+        by_group = found.st_mode & stat.S_IWGRP and not _is_our_group(found.st_gid)
+        writable = (found.st_mode & stat.S_IWOTH or by_group) and not stat.S_ISLNK(found.st_mode) and not shared
         if found.st_uid not in (0, os.getuid()) or writable:
             raise KeyStoreError(f"pathLib: {place} can be changed by other users, so nothing is loaded from there")
     _check_architecture(path)
+
+
+def _is_our_group(number: int) -> bool:
+    """Root's, or one with nobody else in it: a user's own, or an administrators' group that has no members.
+
+    Whose first group it is stands elsewhere, and is not looked for: so one's own first group counts only if it is
+    called as its user is. Else everybody may be in it, as in `users`.
+    """
+    if number == 0:
+        return True
+    import grp
+    import pwd
+
+    try:
+        group, us = grp.getgrgid(number), pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    if number == us.pw_gid and group.gr_name != us.pw_name:
+        return False
+    return set(group.gr_mem) <= {us.pw_name, "root"}
 
 
 def _folders(path: str) -> list[str]:
@@ -123,32 +122,26 @@ def _check_architecture(path: str) -> None:
 
 @contextmanager
 def in_words(what: str, where: str = "the token") -> Iterator[None]:
-    """Turns the library's errors into ours. Never with a value: not the PIN, not the digest."""
-    import pkcs11
-
+    """Turns the module's codes into errors that say who must act. Never with a value: not the PIN, not the digest."""
     try:
         yield
-    except pkcs11.PKCS11Error as error:
-        name = type(error).__name__
-        if name in _WRONG_PIN:
+    except CryptokiError as error:
+        if error.name in _WRONG_PIN:
             raise PinRefused(
                 f"the PIN of {where} is wrong", hint="it was tried once, and is not tried again: tokens lock"
             ) from None
-        if name == "PinLocked":
+        if error.name == "PIN_LOCKED":
             raise KeyStoreError(
                 f"the PIN of {where} is locked", hint="unblock it with the PUK or the security officer's PIN"
             ) from None
-        if name == "PinExpired":
+        if error.name == "PIN_EXPIRED":
             raise KeyStoreError(f"the PIN of {where} has expired: set a new one") from None
-        if name == "UserPinNotInitialized":
+        if error.name == "USER_PIN_NOT_INITIALIZED":
             raise KeyStoreError(f"{where} has no PIN yet: initialise it") from None
-        if name in _GONE:
-            raise KeyStoreAbsent(f"{where} was pulled out, or is not there: {what} ({name})") from None
-        if name == "MechanismInvalid":
+        if error.name in _GONE:
+            raise KeyStoreAbsent(f"{where} was pulled out, or is not there: {what} ({error})") from None
+        if error.name == "MECHANISM_INVALID":
             raise KeyStoreError(f"{where} does not offer the mechanism for {what}") from None
-        raise KeyStoreError(f"{where}: {what} failed: {_text(error)}") from None
-
-
-def _text(error: BaseException) -> str:
-    text = str(error).replace("\n", " ").strip()
-    return f"{text[:300]} ({type(error).__name__})" if text else type(error).__name__
+        if error.name in ("FUNCTION_REJECTED", "FUNCTION_CANCELED", "CANCEL"):
+            raise KeyStoreError(f"{where}: {what} was not allowed, or not touched in time ({error})") from None
+        raise KeyStoreError(f"{where}: {what} failed: {error}") from None

@@ -6,21 +6,27 @@ from kubeauthn._core import object_id, pkcs11_uri
 from kubeauthn._core.record import record
 from kubeauthn._core.signature_forms import bit_string, digest_info, ecdsa_der, integer, sequence
 from kubeauthn._secret import Secret
-from kubeauthn.errors import KeyStoreAbsent, KeyStoreError, SignerRequestError
+from kubeauthn.errors import KeyStoreAbsent, KeyStoreError, PinRefused, SignerRequestError
+from kubeauthn.plugins import cryptoki_table as ck
+from kubeauthn.plugins.cryptoki import CryptokiError
 from kubeauthn.plugins.pin import WRONG_BEFORE, written_pin
 from kubeauthn.plugins.pkcs11_module import in_words, load_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from kubeauthn._core.signerwire import SigningAlgorithm
+    from kubeauthn.plugins.cryptoki import Session, Token
     from kubeauthn.plugins.pin import Pins
 
 _RSA_ENCRYPTION = bytes.fromhex("300d06092a864886f70d0101010500")
 _EC_PUBLIC_KEY = bytes.fromhex("06072a8648ce3d0201")
 _ED25519 = bytes.fromhex("300506032b6570")
+_CURVE_BYTES = {bytes.fromhex("06082a8648ce3d030107"): 32, bytes.fromhex("06052b81040022"): 48}
+"""Curves whose numbers may be shorter than a digest."""
+_POINT_BYTES = (32, 65, 97, 133)
+"""Of Ed25519, P-256, P-384 and P-521, without an OCTET STRING around it: none of these is another's with one."""
 _LONGEST_CHAIN = 8
 
 
@@ -73,29 +79,34 @@ class TokenKey:
     def __init__(self, place: Place, pins: Pins) -> None:
         self._place = place
         self._pins = pins
-        self._library = load_module(place.module)
-        self._token: Any = None
-        self._session: Any = None
-        self._logged_in = self._writing = False
+        self._module = load_module(place.module)
+        self._token: Token | None = None
+        self._session: Session | None = None
+        self._entered = self._writing = False
+        self._on_the_reader = self._needs_login = False
         self._pin: Secret | None = None
 
     @property
     def token_name(self) -> str:
-        return f"the token {str(self._token.label).strip()!r}" if self._token is not None else "the token"
+        return f"the token {self._token.label!r}" if self._token is not None else "the token"
 
     @property
     def serial(self) -> bytes:
         """Tells one token from another that was put in its place."""
-        self._open()
-        return bytes(self._token.serial)
+        with self._module.in_use:
+            self._open()
+            assert self._token is not None  # noqa: S101  it is open
+            return self._token.serial.encode()
 
     def certificate(self) -> bytes:
         """DER, and behind it the intermediates that the token has."""
-        import pkcs11
+        with self._module.in_use:
+            session = self._open()
+            return self._certificate(session)
 
-        self._open()
+    def _certificate(self, session: Session) -> bytes:
         with in_words("reading the certificate", self.token_name):
-            found = self._find(pkcs11.ObjectClass.CERTIFICATE)
+            found = self._find(session, ck.CERTIFICATE)
             if len(found) > 1:
                 raise KeyStoreError(f"objectId: {self.token_name} has {len(found)} certificates for it")
             if not found:
@@ -103,170 +114,163 @@ class TokenKey:
                     f"objectId: {self.token_name} has no certificate for it",
                     hint="kubeauthn signer request-certificate makes one; or name a file: pathCert",
                 )
-            return b"".join(self._chain(found[0]))
-
-    def _chain(self, leaf: Any) -> list[bytes]:
-        import pkcs11
-
-        others = list(self._session.get_objects({pkcs11.Attribute.CLASS: pkcs11.ObjectClass.CERTIFICATE}))
-        chain, at = [bytes(leaf[pkcs11.Attribute.VALUE])], leaf
-        while len(chain) < _LONGEST_CHAIN:
-            issuer = _attribute(at, pkcs11.Attribute.ISSUER)
-            if not issuer or issuer == _attribute(at, pkcs11.Attribute.SUBJECT):
-                break
-            above = next((one for one in others if _attribute(one, pkcs11.Attribute.SUBJECT) == issuer), None)
-            # A root is not sent: the server has it, or does not trust it.
-            if above is None or _attribute(above, pkcs11.Attribute.ISSUER) == issuer:
-                break
-            chain.append(bytes(above[pkcs11.Attribute.VALUE]))
-            at = above
-        return chain
+            return b"".join(_chain(session, found[0]))
 
     def public_key(self) -> bytes:
         """SubjectPublicKeyInfo, from the public key object."""
-        import pkcs11
-
-        self._open()
-        with in_words("reading the public key", self.token_name):
-            found = self._find(pkcs11.ObjectClass.PUBLIC_KEY)
-            if not found:
-                raise KeyStoreError(f"objectId: {self.token_name} has no public key for it")
-            key = found[0]
-            if key.key_type == pkcs11.KeyType.RSA:
-                numbers = (key[pkcs11.Attribute.MODULUS], key[pkcs11.Attribute.PUBLIC_EXPONENT])
-                content = sequence(*(integer(int.from_bytes(number, "big")) for number in numbers))
-                return sequence(_RSA_ENCRYPTION, bit_string(content))
-            point = _octets(bytes(key[pkcs11.Attribute.EC_POINT]))
-            if key.key_type == pkcs11.KeyType.EC_EDWARDS:
-                return sequence(_ED25519, bit_string(point))
-            return sequence(sequence(_EC_PUBLIC_KEY, bytes(key[pkcs11.Attribute.EC_PARAMS])), bit_string(point))
+        with self._module.in_use:
+            session = self._open()
+            with in_words("reading the public key", self.token_name):
+                found = self._find(session, ck.PUBLIC_KEY)
+                if not found:
+                    raise KeyStoreError(f"objectId: {self.token_name} has no public key for it")
+                return _public_key_info(session, found[0])
 
     def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
-        import pkcs11
+        with self._module.in_use:
+            return self._sign(self.log_in(), digest, algorithm)
 
-        self.log_in()
+    def _sign(self, session: Session, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
         with in_words("finding the key", self.token_name):
-            found = self._find(pkcs11.ObjectClass.PRIVATE_KEY)
+            found = self._find(session, ck.PRIVATE_KEY)
         if len(found) != 1:
             count = "no private key" if not found else f"{len(found)} private keys"
             # Some modules drop the objects of a token that was pulled out, and keep the session.
             kind = KeyStoreAbsent if not found else KeyStoreError
             raise kind(f"objectId: {self.token_name} has {count} for it")
         key = found[0]
-        with in_words(f"signing ({algorithm})", self.token_name):
-            # Some keys, such as a PIV card's slot 9c, want the PIN with every signature.
-            again = self._pin.reveal() if self._pin is not None and _always_authenticates(key) else None
-            return _signed(key, digest, algorithm, again)
+        try:
+            with in_words(f"signing ({algorithm})", self.token_name):
+                # Some keys, such as a PIV card's slot 9c, want the PIN with every signature.
+                always = session.number(key, ck.ALWAYS_AUTHENTICATE)
+                return _signed(session, key, digest, algorithm, self._again() if always else None)
+        except KeyStoreError as error:
+            # What was begun and not ended would be in the way of the next signature of this session.
+            self._close_session()
+            if isinstance(error, PinRefused):
+                self._pin = None
+            raise
+
+    def _again(self) -> tuple[str | None]:
+        if self._on_the_reader:
+            return (None,)
+        if self._pin is None:  # the token is open to all, and this key is not
+            self._pin = self._asked(f"PIN of {self.token_name}")
+        return (self._pin.reveal(),)
+
+    def _asked(self, question: str) -> Secret:
+        written = self._place.pin
+        return written_pin(question, written.reveal()) if written else self._pins(question)
 
     def install(self, certificate: bytes, subject: bytes, issuer: bytes) -> None:
         """Put a certificate beside the key. The one it replaces goes only when the new one is there."""
-        import pkcs11
+        with self._module.in_use:
+            self._install(self.log_in(writing=True), certificate, subject, issuer)
 
-        self.log_in(writing=True)
+    def _install(self, session: Session, certificate: bytes, subject: bytes, issuer: bytes) -> None:
         with in_words("writing the certificate", self.token_name):
-            keys = self._find(pkcs11.ObjectClass.PRIVATE_KEY)
+            keys = self._find(session, ck.PRIVATE_KEY)
             if len(keys) != 1:
                 raise KeyStoreError(f"objectId: {self.token_name} has {len(keys)} private keys for it")
-            identifier = bytes(keys[0][pkcs11.Attribute.ID])
-            old = self._find(pkcs11.ObjectClass.CERTIFICATE)
-            self._session.create_object(
+            old = self._find(session, ck.CERTIFICATE)
+            session.create(
                 {
-                    pkcs11.Attribute.CLASS: pkcs11.ObjectClass.CERTIFICATE,
-                    pkcs11.Attribute.CERTIFICATE_TYPE: pkcs11.CertificateType.X_509,
-                    pkcs11.Attribute.TOKEN: True,
-                    pkcs11.Attribute.ID: identifier,
-                    pkcs11.Attribute.LABEL: str(_attribute(keys[0], pkcs11.Attribute.LABEL) or ""),
-                    pkcs11.Attribute.SUBJECT: subject,
-                    pkcs11.Attribute.ISSUER: issuer,
-                    pkcs11.Attribute.VALUE: certificate,
+                    ck.CLASS: ck.CERTIFICATE,
+                    ck.CERTIFICATE_TYPE: ck.X_509,
+                    ck.TOKEN: True,
+                    ck.ID: session.value(keys[0], ck.ID) or b"",
+                    ck.LABEL: session.value(keys[0], ck.LABEL) or b"",
+                    ck.SUBJECT: subject,
+                    ck.ISSUER: issuer,
+                    ck.VALUE: certificate,
                 }
             )
             for one in old:
-                one.destroy()
+                session.destroy(one)
 
-    def log_in(self, *, writing: bool = False) -> None:
+    def log_in(self, *, writing: bool = False) -> Session:
         """At most one attempt per PIN, and none where the token says that it is locked."""
-        import pkcs11
-
-        self._open()
-        if self._logged_in and self._writing >= writing:
-            return
+        session = self._open()
+        if self._entered and self._writing >= writing and (session.logged_in or not self._needs_login):
+            return session
+        assert self._token is not None  # noqa: S101  it is open
+        slot = self._token.slot
         with in_words("looking at the token", self.token_name):
-            flags = self._token.flags
-        if flags & pkcs11.TokenFlag.USER_PIN_LOCKED:
+            flags = self._module.token(slot).flags
+        if flags & ck.USER_PIN_LOCKED:
             raise KeyStoreError(
                 f"the PIN of {self.token_name} is locked", hint="unblock it with the PUK or the security officer's PIN"
             )
-        secret: Any = None
-        if flags & pkcs11.TokenFlag.PROTECTED_AUTHENTICATION_PATH:
-            secret = pkcs11.PROTECTED_AUTH  # typed on the reader's own keys
-        elif flags & pkcs11.TokenFlag.LOGIN_REQUIRED:
+        on_the_reader = self._on_the_reader = bool(flags & ck.PROTECTED_AUTHENTICATION_PATH)
+        self._needs_login = on_the_reader or bool(flags & ck.LOGIN_REQUIRED)
+        if self._needs_login and not on_the_reader:
             question = f"PIN of {self.token_name}"
-            if flags & pkcs11.TokenFlag.USER_PIN_COUNT_LOW:
+            if flags & ck.USER_PIN_COUNT_LOW:
                 question += f" {WRONG_BEFORE}"
-            if flags & pkcs11.TokenFlag.USER_PIN_FINAL_TRY:
+            if flags & ck.USER_PIN_FINAL_TRY:
                 question += " (last attempt before it locks)"
             if self._pin is None:
-                written = self._place.pin
-                self._pin = written_pin(question, written.reveal()) if written else self._pins(question)
-            secret = self._pin.reveal()
-        if secret is not None:
+                self._pin = self._asked(question)
+        if self._needs_login or writing:
             self._close_session()
+            with in_words("opening a session", self.token_name):
+                session = self._session = self._module.open(slot, writing=writing)
+        if self._needs_login:
             try:
                 with in_words("logging in", self.token_name):
-                    self._session = self._token.open(user_pin=secret, rw=writing)
+                    session.log_in(self._pin.reveal() if self._pin is not None else None)
             except KeyStoreError:
                 self._pin = None
                 raise
-        self._logged_in, self._writing = True, writing
+        self._entered, self._writing = True, writing
+        return session
 
     def close(self) -> None:
-        self._close_session()
+        with self._module.in_use:
+            self._close_session()
         self._token = None
         self._pin = None
 
     def forget_module(self) -> None:
         """Close, and have the module look at its slots anew: some notice a token's return only so."""
-        import pkcs11
-
-        self.close()
-        try:
-            self._library.reinitialize()
-        except pkcs11.PKCS11Error as error:
-            raise KeyStoreAbsent(f"the module finds no token any more ({type(error).__name__})") from None
+        with self._module.in_use:
+            self.close()
+            try:
+                self._module.reinitialize()
+            except CryptokiError as error:
+                raise KeyStoreAbsent(f"the module finds no token any more ({error})") from None
 
     def _close_session(self) -> None:
-        import pkcs11
-
-        session, self._session, self._logged_in = self._session, None, False
+        session, self._session, self._entered = self._session, None, False
         if session is not None:
             try:
                 session.close()
-            except pkcs11.PKCS11Error:
+            except CryptokiError:
                 pass  # it was pulled out: nothing is left to close
 
-    def _open(self) -> None:
-        if self._session is not None:
-            return
-        with in_words("looking for the token"):
-            self._library.initialize()  # nothing happens where it is, and after a removal it may not be
-            self._token = self._find_token()
-            self._session = self._token.open()
+    def _open(self) -> Session:
+        if self._session is not None and not self._session.stands:
+            self._session, self._entered = None, False  # the module was begun anew, for another key of it
+        if self._session is None:
+            with in_words("looking for the token"):
+                self._module.initialize()  # nothing happens where it is, and after a removal it may not be
+                self._token = self._find_token()
+                self._session = self._module.open(self._token.slot)
+        return self._session
 
-    def _find_token(self) -> Any:
+    def _find_token(self) -> Token:
         place = self._place
-        slots = {slot.slot_id: slot for slot in self._library.get_slots()}
+        slots = self._module.slots()
         if place.slot is not None:
             if place.slot not in slots:
                 known = ", ".join(map(str, sorted(slots))) or "none"
                 raise KeyStoreAbsent(f"slotId: there is no slot {place.slot}; the module has {known}")
-            slots = {place.slot: slots[place.slot]}
-        tokens = [token for slot in slots.values() if (token := _token_in(slot)) is not None]
+            slots = [place.slot]
+        tokens = [token for slot in slots if (token := self._token_in(slot)) is not None]
         if place.token_label:
-            tokens = [token for token in tokens if str(token.label).strip() == place.token_label.strip()]
+            tokens = [token for token in tokens if token.label.strip() == place.token_label.strip()]
         if place.token_serial:
-            wanted = place.token_serial.encode()
-            tokens = [token for token in tokens if bytes(token.serial).strip() == wanted.strip()]
+            tokens = [token for token in tokens if token.serial.strip() == place.token_serial.strip()]
         if not tokens:
             asked = f"slot {place.slot}" if place.slot is not None else f"token {place.token_label or 'of that serial'}"
             raise KeyStoreAbsent(f"no token: {asked} is empty or not there", hint="insert the token and try again")
@@ -274,63 +278,75 @@ class TokenKey:
             raise KeyStoreError(f"tokenLabel: {len(tokens)} tokens are called that: name a slotId or a serial")
         return tokens[0]
 
-    def _find(self, kind: Any) -> list[Any]:
-        import pkcs11
+    def _token_in(self, slot: int) -> Token | None:
+        try:
+            return self._module.token(slot)
+        except CryptokiError as error:
+            if error.name in ("TOKEN_NOT_PRESENT", "TOKEN_NOT_RECOGNIZED", "SLOT_ID_INVALID", "DEVICE_REMOVED"):
+                return None
+            raise
 
+    def _find(self, session: Session, kind: int) -> list[int]:
         for wanted in self._place.objects:
-            attribute = pkcs11.Attribute.ID if isinstance(wanted, bytes) else pkcs11.Attribute.LABEL
-            found = list(self._session.get_objects({pkcs11.Attribute.CLASS: kind, attribute: wanted}))
-            if found:
+            attribute = ck.ID if isinstance(wanted, bytes) else ck.LABEL
+            if found := session.find({ck.CLASS: kind, attribute: wanted}):
                 return found
         return []
 
 
-def _token_in(slot: Any) -> Any:
-    import pkcs11
+def _chain(session: Session, leaf: int) -> list[bytes]:
+    others = session.find({ck.CLASS: ck.CERTIFICATE})
+    chain, at = [session.value(leaf, ck.VALUE) or b""], leaf
+    while len(chain) < _LONGEST_CHAIN:
+        issuer = session.value(at, ck.ISSUER)
+        if not issuer or issuer == session.value(at, ck.SUBJECT):
+            break
+        above = next((one for one in others if session.value(one, ck.SUBJECT) == issuer), None)
+        # A root is not sent: the server has it, or does not trust it.
+        if above is None or session.value(above, ck.ISSUER) == issuer:
+            break
+        chain.append(session.value(above, ck.VALUE) or b"")
+        at = above
+    return chain
 
-    try:
-        return slot.get_token()
-    except (pkcs11.TokenNotPresent, pkcs11.TokenNotRecognised, pkcs11.SlotIDInvalid, pkcs11.DeviceRemoved):
-        return None
+
+def _public_key_info(session: Session, key: int) -> bytes:
+    kind = session.number(key, ck.KEY_TYPE)
+    if kind == ck.RSA:
+        numbers = (session.value(key, ck.MODULUS), session.value(key, ck.PUBLIC_EXPONENT))
+        content = sequence(*(integer(int.from_bytes(number or b"", "big")) for number in numbers))
+        return sequence(_RSA_ENCRYPTION, bit_string(content))
+    point = _octets(session.value(key, ck.EC_POINT) or b"")
+    if kind == ck.EC_EDWARDS:
+        if len(point) != 32:
+            raise KeyStoreError("objectId: of the Edwards curves Ed25519 alone is known here")
+        return sequence(_ED25519, bit_string(point))
+    return sequence(sequence(_EC_PUBLIC_KEY, session.value(key, ck.EC_PARAMS) or b""), bit_string(point))
 
 
-def _signed(key: Any, digest: bytes, algorithm: SigningAlgorithm, pin: str | None) -> bytes:
-    import pkcs11
-
-    kind = key.key_type
-    if kind == pkcs11.KeyType.RSA:
+def _signed(
+    session: Session, key: int, digest: bytes, algorithm: SigningAlgorithm, again: tuple[str | None] | None
+) -> bytes:
+    kind = session.number(key, ck.KEY_TYPE)
+    if kind == ck.RSA:
         if algorithm.padding == "pss":
-            name = algorithm.hash.upper()
-            parameter = (getattr(pkcs11.Mechanism, name), getattr(pkcs11.MGF, name), algorithm.salt)
-            return bytes(key.sign(digest, mechanism=pkcs11.Mechanism.RSA_PKCS_PSS, mechanism_param=parameter, pin=pin))
+            parameter = ck.PssParameters(*ck.PSS_HASHES[algorithm.hash], algorithm.salt)
+            return session.sign(key, digest, ck.RSA_PKCS_PSS, parameter, again=again)
         if algorithm.hash:
-            return bytes(key.sign(digest_info(digest, algorithm.hash), mechanism=pkcs11.Mechanism.RSA_PKCS, pin=pin))
-    elif kind == pkcs11.KeyType.EC and algorithm.hash and algorithm.padding != "pss":
-        return ecdsa_der(bytes(key.sign(digest, mechanism=pkcs11.Mechanism.ECDSA, pin=pin)))
-    elif kind == pkcs11.KeyType.EC_EDWARDS and not algorithm.hash:
-        return bytes(key.sign(digest, mechanism=pkcs11.Mechanism.EDDSA, pin=pin))
-    raise KeyStoreError(f"objectId: the key is {getattr(kind, 'name', kind)}, and cannot sign as asked: {algorithm}")
-
-
-def _always_authenticates(key: Any) -> bool:
-    import pkcs11
-
-    return bool(_attribute(key, pkcs11.Attribute.ALWAYS_AUTHENTICATE))
-
-
-def _attribute(item: Any, attribute: Any) -> Any:
-    """Not every module has every attribute."""
-    import pkcs11
-
-    try:
-        return item[attribute]
-    except (pkcs11.AttributeTypeInvalid, pkcs11.AttributeSensitive):
-        return None
+            return session.sign(key, digest_info(digest, algorithm.hash), ck.RSA_PKCS, again=again)
+    elif kind == ck.EC and algorithm.hash and algorithm.padding != "pss":
+        # A hash longer than the curve's numbers counts with its first bytes, and some tokens take no more.
+        size = _CURVE_BYTES.get(session.value(key, ck.EC_PARAMS) or b"") if len(digest) > 32 else None
+        return ecdsa_der(session.sign(key, digest[:size], ck.ECDSA, again=again))
+    elif kind == ck.EC_EDWARDS and not algorithm.hash:
+        return session.sign(key, digest, ck.EDDSA, again=again)
+    name = ck.KEY_TYPES.get(kind, str(kind)) if kind is not None else "of no kind"
+    raise KeyStoreError(f"objectId: the key is {name}, and cannot sign as asked: {algorithm}")
 
 
 def _octets(point: bytes) -> bytes:
     """An EC point is wrapped in an OCTET STRING; some modules leave that out."""
-    if len(point) > 2 and point[0] == 0x04:
+    if len(point) > 2 and point[0] == 0x04 and len(point) not in _POINT_BYTES:
         if point[1] == len(point) - 2:
             return point[2:]
         if point[1] == 0x81 and point[2] == len(point) - 3:

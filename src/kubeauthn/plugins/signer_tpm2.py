@@ -118,7 +118,10 @@ class Tpm2Signer:
             while len(content) < public.size:
                 size = min(tpm2.NV_CHUNK, public.size - len(content))
                 command = tpm2.nv_read(index, public, _NO_AUTH, len(content), size)
-                content += tpm2.nv_data(device.ask(command, what))
+                piece = tpm2.nv_data(device.ask(command, what))
+                if not piece:
+                    raise KeyStoreError(f"nvIndex: the TPM gave {len(content)} bytes of {index:#x} and no more")
+                content += piece
         return content.rstrip(b"\xff") if content.startswith(b"-----") else _without_padding(content)
 
 

@@ -111,7 +111,7 @@ def _connected(device: str) -> socket.socket:
     if kind == "tcp":
         host, _, port = place.rpartition(":")
         # The authorisation value crosses this connection as it is.
-        if host != "127.0.0.1" or not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) < 65536):
+        if host != "127.0.0.1" or not (port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 65536):
             raise SignerRequestError("device: a software TPM is reached at tcp:127.0.0.1:PORT, and nowhere else")
         address, family = (host, int(port)), socket.AF_INET
     connection = socket.socket(family, socket.SOCK_STREAM)

@@ -11,7 +11,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from kubeauthn._io.tls_signer.loop_steps import LoopSteps, handshake_of_a_loop, on_a_foreign_loop
+from kubeauthn._io.tls_signer.loop_steps import (
+    LoopSteps,
+    handshake_of_a_loop,
+    handshake_of_uvloop,
+    on_a_foreign_loop,
+    on_uvloop,
+)
 from kubeauthn._io.tls_signer.provider import PerThread
 from kubeauthn._io.tls_signer.sessions import Sessions
 from kubeauthn.errors import CredentialError, SigningFailed
@@ -43,9 +49,11 @@ _ALERTS = tuple(
 """What a server says of a certificate that it does not take; with TLS 1.3 after the handshake, at the first read."""
 
 
-def prepare_connections(context: ssl.SSLContext, thread: PerThread, refused: Callable[[], None] | None = None) -> None:
+def prepare_connections(
+    context: ssl.SSLContext, thread: PerThread, sessions: Sessions, refused: Callable[[], None] | None = None
+) -> None:
     """Make every connection of `context` one that tells the signer's errors and resumes sessions."""
-    setattr(context, _SESSIONS, Sessions())
+    setattr(context, _SESSIONS, sessions)
     setattr(context, _REFUSED, refused)
     context.sslsocket_class = _socket_class(context.sslsocket_class, thread)  # type: ignore[arg-type]  # a class has a hash
     context.sslobject_class = _object_class(context.sslobject_class, thread)  # type: ignore[arg-type]
@@ -85,13 +93,10 @@ def _guarded(
 def _socket_class(base: type[ssl.SSLSocket], thread: PerThread) -> type[ssl.SSLSocket]:
     class SigningSocket(base):  # type: ignore[misc,valid-type]
         _looks = 0
-
-        @classmethod
-        def _create(cls, *arguments: Any, **options: Any) -> Any:
-            _offer_session(options)
-            return super()._create(*arguments, **options)
+        _greeted = False
 
         def do_handshake(self, block: bool = False) -> None:
+            _offer_session(self)
             try:
                 _guarded(thread, self, super().do_handshake, (block,), SigningFailed)
             except BaseException as error:
@@ -127,26 +132,30 @@ def _object_class(base: type[ssl.SSLObject], thread: PerThread) -> type[ssl.SSLO
         while the loop goes on putting into the caller's what comes in."""
 
         _looks = 0
+        _greeted = False
         _steps: LoopSteps
 
         @classmethod
         def _create(cls, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **options: Any) -> Any:
-            _offer_session(options)
             steps = LoopSteps(incoming, outgoing)
             made = super()._create(steps.inner_incoming, steps.inner_outgoing, **options)
             made._steps = steps
+            made._session = options.get("session")  # as a socket has it
             return made
 
         def do_handshake(self) -> None:
+            _offer_session(self)
             poke = handshake_of_a_loop()
-            if poke is None:
+            if poke is None and not on_uvloop():
                 self._steps.take_in()
                 try:
                     self._handshake_step(_SigningFailedInLoop if on_a_foreign_loop() else SigningFailed)
                 finally:
                     self._steps.give_out()
             else:
-                self._steps.advance(lambda: self._handshake_step(_SigningFailedInLoop), poke)
+                self._steps.advance(
+                    lambda: self._handshake_step(_SigningFailedInLoop), lambda: poke or handshake_of_uvloop(self)
+                )
             self._looks = Sessions.looks()
             if self.version() != "TLSv1.3":
                 self._look()
@@ -184,7 +193,9 @@ def _object_class(base: type[ssl.SSLObject], thread: PerThread) -> type[ssl.SSLO
     return SigningObject
 
 
-def _offer_session(options: dict[str, Any]) -> None:
-    if options.get("session") is None and not options.get("server_side"):
-        name = options.get("server_hostname")
-        options["session"] = getattr(options["context"], _SESSIONS).find(name)
+def _offer_session(connection: Any) -> None:
+    """Once, before the first step of the handshake; unless the caller brought a session of their own."""
+    if not connection._greeted:
+        connection._greeted = True
+        if not connection.server_side and getattr(connection, "_session", None) is None:
+            getattr(connection.context, _SESSIONS).offer(connection)

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from ctypes import byref, c_void_p
 
-from kubeauthn._io.tls_signer.context_pointer import ContextPointer
+from kubeauthn._io.tls_signer.context_pointer import ConnectionPointer, ContextPointer
 from kubeauthn._io.tls_signer.handshake import prepare_connections
 from kubeauthn._io.tls_signer.libcrypto import WAY_OUT, Library
 from kubeauthn._io.tls_signer.provider import KEY_TYPES, Provider
+from kubeauthn._io.tls_signer.sessions import Sessions
 from kubeauthn._io.tls_signer.signature import ExternalKey, Sign
 from kubeauthn._io.tls_signer.structures import KEYPAIR_SELECTION, Param
 from kubeauthn.errors import SigningUnsupported, StaticCredentialError
@@ -22,11 +23,12 @@ _KEPT_AS = "_kubeauthn_key"
 
 
 class Bridge:
-    """The three parts, once per process."""
+    """The parts, once per process."""
 
     def __init__(self) -> None:
         self.library = Library()
         self.pointer = ContextPointer(self.library)
+        self.connections = ConnectionPointer(self.library, self.pointer)
         self.provider = Provider(self.library)
 
 
@@ -50,7 +52,7 @@ def install(
     key = _install(bridge, bridge.pointer.of(context), chain, sign)
     # The only strong reference: key and signer live as long as the context.
     setattr(context, _KEPT_AS, key)
-    prepare_connections(context, bridge.provider.thread, refused)
+    prepare_connections(context, bridge.provider.thread, Sessions(bridge.library, bridge.connections), refused)
 
 
 def check_support() -> None:

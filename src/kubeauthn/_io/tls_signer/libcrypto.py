@@ -64,6 +64,12 @@ _PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "EVP_DigestVerify": (c_int, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t),
     "SSL_CTX_use_cert_and_key": (c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_int),
     "SSL_CTX_get_options": (c_uint64, c_void_p),
+    "SSL_get_SSL_CTX": (c_void_p, c_void_p),
+    "SSL_get1_session": (c_void_p, c_void_p),
+    "SSL_set_session": (c_int, c_void_p, c_void_p),
+    "SSL_SESSION_dup": (c_void_p, c_void_p),
+    "SSL_SESSION_free": (None, c_void_p),
+    "SSL_SESSION_is_resumable": (c_int, c_void_p),
 }
 _TELLING = ("OSSL_PROVIDER_add_builtin", "SSL_CTX_use_cert_and_key")
 """One of each library: if these are reached, so is the rest."""

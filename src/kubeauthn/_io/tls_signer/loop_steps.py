@@ -41,8 +41,11 @@ class LoopSteps:
         if not self._under_way and self.inner_outgoing.pending:
             self._outgoing.write(self.inner_outgoing.read())
 
-    def advance(self, step: Callable[[], None], poke: Callable[[], None]) -> None:
-        """Start a step, or hand on the outcome of the last one. Returns when the handshake is complete."""
+    def advance(self, step: Callable[[], None], find_poke: Callable[[], Callable[[], None] | None]) -> None:
+        """Start a step, or hand on the outcome of the last one. Returns when the handshake is complete.
+
+        `find_poke` finds what makes the loop ask again. It may cost something, so it is called for a thread alone.
+        """
         self._refuse_while_under_way()
         if self._outcome:
             outcome = self._outcome.pop()
@@ -53,8 +56,10 @@ class LoopSteps:
             if not (isinstance(outcome, ssl.SSLWantReadError) and self._incoming.pending):
                 raise outcome
         self.take_in()
-        if self.signed or not (self.inner_incoming.pending or self.inner_incoming.eof):
-            # Nothing takes long in the first step either, which only greets.
+        # Nothing takes long in the first step either, which only greets.
+        brief = self.signed or not (self.inner_incoming.pending or self.inner_incoming.eof)
+        poke = None if brief else find_poke()
+        if poke is None:
             try:
                 step()
             finally:
@@ -85,7 +90,7 @@ class LoopSteps:
 def handshake_of_a_loop() -> Callable[[], None] | None:
     """If asyncio is driving the handshake that calls this: what makes it ask again. None for everybody else.
 
-    There is no other way to the protocol than the caller's frame. uvloop's are not visible there.
+    There is no other way to the protocol than the caller's frame. uvloop's are not visible there: see below.
     """
     module: Any = sys.modules.get("asyncio.sslproto")
     if module is None:
@@ -96,11 +101,35 @@ def handshake_of_a_loop() -> Callable[[], None] | None:
     return lambda: caller.buffer_updated(0)
 
 
+def on_uvloop() -> bool:
+    module: Any = sys.modules.get("uvloop.loop")
+    return module is not None and isinstance(_running_loop(), module.Loop)
+
+
+def handshake_of_uvloop(connection: ssl.SSLObject) -> Callable[[], None] | None:
+    """The same for uvloop, whose functions have no frames: its protocol is the one object that holds `connection`.
+
+    It was made a moment ago, so the collector has it among the young ones, which are few.
+    """
+    import gc
+
+    kind: Any = getattr(sys.modules.get("uvloop.loop"), "SSLProtocol", None)
+    for holders in (gc.get_objects(generation=0), gc.get_objects(generation=1), gc.get_referrers(connection)):
+        for holder in holders:
+            if type(holder) is kind and any(held is connection for held in gc.get_referents(holder)):
+                return lambda protocol=holder: protocol.buffer_updated(0)  # type: ignore[misc]
+    return None  # somebody else's way of making TLS on this loop
+
+
 def on_a_foreign_loop() -> bool:
     """Whether a loop that is not asyncio's own calls, uvloop's: it too passes on nothing but an SSLError."""
-    module: Any = sys.modules.get("asyncio")
-    loop = module._get_running_loop() if module is not None else None
+    loop = _running_loop()
     return loop is not None and not type(loop).__module__.startswith("asyncio.")
+
+
+def _running_loop() -> Any:
+    module: Any = sys.modules.get("asyncio")
+    return module._get_running_loop() if module is not None else None
 
 
 def _told_to_the_loop(poke: Callable[[], None]) -> Callable[[], None]:

@@ -19,6 +19,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubeauthn._core import limits, rfc3339, signerwire
+from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
 from kubeauthn._core.signerwire import HASH_BYTES, SigningAlgorithm
 from kubeauthn._core.signing_identity import signing_identity
 from kubeauthn.errors import KubeauthnError, PluginReplyError
@@ -156,7 +157,7 @@ def _certificate(run: Asked, now: float) -> tuple[object | None, Finding]:
     try:
         key = x509.load_der_x509_certificate(chain[0]).public_key()
         algorithms = tls_algorithms(key)
-    except (ValueError, UnsupportedAlgorithm):
+    except (*NOT_A_CERTIFICATE, UnsupportedAlgorithm):
         return None, Finding(name, FAULT, "what the signer gave as a certificate is none")
     except PluginReplyError as error:
         return None, Finding(name, FAULT, str(error))

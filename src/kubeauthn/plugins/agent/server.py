@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
+from contextlib import contextmanager
 from threading import BoundedSemaphore, Event, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +19,12 @@ from kubeauthn.plugins.agent import wire
 from kubeauthn.plugins.agent.keeper import KeptKey, _PinNeeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 MOST_CONNECTIONS = 16
-_TICK_SECONDS = 0.5
+TICK_SECONDS = 0.5
+_NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED)
+"""What passes by itself."""
 
 
 class AgentServer:
@@ -35,30 +39,63 @@ class AgentServer:
         self.ready = Event()
 
     def serve(self) -> None:
-        with self._listening() as listener:
+        with self._alone(), self._listening() as listener:
             own = os.lstat(self._path)
             self.ready.set()
+            # Beside it: a key that somebody has to touch first is not to be waited for here.
+            Thread(target=self._expire_on, name="signer agent's PINs", daemon=True).start()
             try:
                 while not self.stop.is_set():
-                    for key in self._keys:
-                        key.expire()
                     self._accept(listener)
             finally:
                 for key in self._keys:
                     key.close()
                 self._remove(own)
 
-    def _listening(self) -> socket.socket:
-        folder = os.path.dirname(self._path)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+    def _expire_on(self) -> None:
+        while not self.stop.wait(TICK_SECONDS):
+            for key in self._keys:
+                try:
+                    key.expire()
+                except Exception as error:  # of the token's, when it is closed: the PIN is gone by then
+                    self._log(f"failed: {type(error).__name__}")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One agent per place, from before it looks for a socket that was left until its own is gone.
+
+        Of two that start at once, one would else take the other's socket for an old one, and put it away.
+        """
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         wire.check_place(self._path)
+        lock = self._locked(f"{self._path}.lock")
+        try:
+            yield
+        finally:
+            os.close(lock)  # the file stays: whoever is about to lock it has this very one open
+
+    def _locked(self, path: str) -> int:
+        import fcntl  # not on every system; wire.check_peer says so where it is missed
+
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+        except OSError as error:
+            raise EnvironmentFailure(f"{path}: {(error.strerror or 'cannot be made').lower()}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise EnvironmentFailure(f"an agent listens at {self._path} already") from None
+        return descriptor
+
+    def _listening(self) -> socket.socket:
         self._remove_stale()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listener.bind(self._path)
             os.chmod(self._path, 0o600)
             listener.listen(MOST_CONNECTIONS)
-            listener.settimeout(_TICK_SECONDS)
+            listener.settimeout(TICK_SECONDS)
         except OSError as error:
             listener.close()
             raise EnvironmentFailure(f"{self._path}: {(error.strerror or 'cannot listen').lower()}") from None
@@ -87,6 +124,12 @@ class AgentServer:
         try:
             connection, _ = listener.accept()
         except TimeoutError:
+            return
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            self._log(f"a connection was not taken: {error.strerror}")
+            self.stop.wait(TICK_SECONDS)
             return
         if not self._free.acquire(blocking=False):
             connection.close()

@@ -1,0 +1,41 @@
+"""A TPM, or what takes its place, that answers otherwise than one does."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from kubeauthn._core import tpm2
+from kubeauthn.errors import KeyStoreError, SignerRequestError
+from kubeauthn.plugin.signer import Configuration
+from kubeauthn.plugins import signer_tpm2
+from kubeauthn.plugins.tpm2_device import TpmDevice
+
+
+def test_an_index_that_gives_nothing_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch):
+    class Device:
+        asked = 0
+
+        def __init__(self, name: str) -> None: ...
+        def __enter__(self) -> Device:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+        def ask(self, command: bytes, what: str) -> None:
+            Device.asked += 1
+            assert Device.asked < 100
+
+    monkeypatch.setattr(signer_tpm2, "TpmDevice", Device)
+    monkeypatch.setattr(tpm2, "nv_public", lambda reply: SimpleNamespace(attributes=tpm2.NV_WRITTEN, size=900))
+    monkeypatch.setattr(tpm2, "nv_read", lambda *_: b"")
+    monkeypatch.setattr(tpm2, "nv_data", lambda reply: b"")
+    signer = signer_tpm2.Tpm2Signer(Configuration(handle="0x81000001", nvIndex="0x1500001"))
+    with pytest.raises(KeyStoreError, match="nvIndex: the TPM gave 0 bytes of 0x1500001 and no more"):
+        signer.certificate()
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "065535999", "٣", ""])
+def test_a_port_that_is_none(port: str):
+    with pytest.raises(SignerRequestError, match=r"tcp:127\.0\.0\.1:PORT"):
+        TpmDevice(f"tcp:127.0.0.1:{port}")
