@@ -5,10 +5,6 @@ By kubectl with an exec plugin, by kubectl through the bridge, and by the Python
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +19,7 @@ from kubeauthn.testing import Issuer, ScriptedPlugin
 from tests.e2e.cluster import Cluster
 from tests.e2e.kubelet import LOG_LINES, Kubelet
 from tests.e2e.processes import poll
+from tests.integration.stream_cases import CASES, Kubectl
 from tests.peers import find
 
 SECONDS = 60
@@ -83,73 +80,18 @@ def kubeauthn(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "kubeauthn", *words], check=True, timeout=SECONDS, capture_output=True)
 
 
-def run(kubectl: list[str], *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*kubectl, *words], input=stdin, capture_output=True, timeout=SECONDS)
-
-
-def test_exec_carries_input_output_and_the_exit_code(kubectl: list[str], pod: str):
-    sent = b"to and fro\n" * 50_000
-    done = run(kubectl, "exec", "-i", pod, "--", "cat", stdin=sent)
-    assert (done.returncode, done.stdout == sent) == (0, True), done.stderr
-    assert len(run(kubectl, "exec", pod, "--", "produce", "3000000").stdout) == 3_000_000
-    failed = run(kubectl, "exec", pod, "--", "fail", "7")
-    assert (failed.returncode, failed.stdout) == (7, b""), failed.stderr
-    assert b"told to fail" in failed.stderr
-
-
-def test_exec_with_a_terminal(kubectl: list[str], pod: str, kubelet: Kubelet):
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen([*kubectl, "exec", "-it", pod, "--", "cat"], stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    try:
-        poll(lambda: bool(kubelet.asked), SECONDS, "the kubelet is asked")
-        os.write(ours, b"typed")
-        seen = b""
-        while b"typed" not in seen:
-            assert select.select([ours], [], [], SECONDS)[0], seen
-            seen += os.read(ours, 4096)
-        os.write(ours, b"\x04")
-        assert running.wait(SECONDS) == 0
-    finally:
-        running.kill()
-        running.wait()
-        os.close(ours)
-
-
-def test_attach(kubectl: list[str], pod: str):
-    done = run(kubectl, "attach", "-i", pod, stdin=b"hello\n")
-    assert done.returncode == 0, done.stderr
-    assert b"hello" in done.stdout
+@pytest.mark.parametrize("case", CASES)
+def test_a_stream(case: str, kubectl: list[str], pod: str, kubelet: Kubelet):
+    CASES[case](Kubectl(kubectl, lambda: poll(lambda: bool(kubelet.asked), SECONDS, "the kubelet is asked")), pod)
 
 
 def test_logs(kubectl: list[str], pod: str):
-    whole = run(kubectl, "logs", pod)
-    assert whole.stdout.decode().splitlines() == LOG_LINES, whole.stderr
-    assert run(kubectl, "logs", "--tail=3", pod).stdout.decode().splitlines() == LOG_LINES[-3:]
+    def logs(*words: str) -> list[str]:
+        command = [*kubectl, "logs", *words, pod]
+        return subprocess.run(command, capture_output=True, timeout=SECONDS, check=True).stdout.decode().splitlines()
 
-
-def test_port_forward(kubectl: list[str], pod: str):
-    command = [*kubectl, "port-forward", pod, ":8080"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0) as forwarding:
-        assert forwarding.stdout is not None
-        try:
-            assert select.select([forwarding.stdout], [], [], SECONDS)[0]
-            port = int(forwarding.stdout.readline().decode().split("127.0.0.1:")[1].split(" ")[0])
-            for size in (10, 100_000):
-                assert round_trip(port, b"x" * size) == b"x" * size
-        finally:
-            forwarding.terminate()
-
-
-def round_trip(port: int, data: bytes) -> bytes:
-    received = b""
-    with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
-        connection.settimeout(SECONDS)
-        connection.sendall(data)
-        connection.shutdown(socket.SHUT_WR)
-        while chunk := connection.recv(65536):
-            received += chunk
-    return received
+    assert logs() == LOG_LINES
+    assert logs("--tail=3") == LOG_LINES[-3:]
 
 
 # -- kubernetes.stream ----------------------------------------------------------------------------

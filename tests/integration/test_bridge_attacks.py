@@ -163,7 +163,7 @@ def test_another_user_is_given_no_certificate(home: Home):
         "except ConnectionError:\n    answer = b''\n"
         "sys.stdout.buffer.write(b'[' + answer + b']')\n"
     )
-    asked = subprocess.run([sys.executable, "-c", program, path], capture_output=True, timeout=20)
+    asked = subprocess.run([sys.executable, "-c", program, path], capture_output=True, timeout=50)
     assert (asked.stdout, asked.returncode) == (b"[]", 0), asked.stderr
 
 
@@ -256,3 +256,21 @@ def test_a_bridge_is_forgotten_once_it_does_not_run(home: Home, monkeypatch: pyt
     eventually(forgotten, "the bridge has ended")
     assert home.bridges() == []
     assert not Path(home.environ["XDG_STATE_HOME"], "kubeauthn", "bridge", bridge["name"]).exists()
+
+
+def test_a_directory_full_of_modules_is_not_where_the_plugin_comes_from(home: Home, server: ApiServer):
+    """kubectl runs the plugin where the person stands, and that may be somebody else's work tree."""
+    trap = home.folder / "cloned"
+    for name in ("kubeauthn/__init__.py", "json.py", "selectors.py"):
+        (trap / name).parent.mkdir(parents=True, exist_ok=True)
+        (trap / name).write_text(f"import os\nopen({str(home.folder / 'sprung')!r}, 'w').close()\nos._exit(9)\n")
+    path = home.folder / "bridged"
+    assert home.kubeauthn("bridge", "kubeconfig", "--write", str(path)).returncode == 0
+    # `-P`: the asking program itself must not walk into it.
+    argv = [sys.executable, "-P", "-c", ASK]
+    environ = {**home.environ, "KUBECONFIG": str(path)}
+    asked = subprocess.run(argv, cwd=trap, env=environ, capture_output=True, text=True, timeout=50)
+    assert asked.stdout == "200\n", asked.stderr
+    doctor = [sys.executable, "-P", "-m", "kubeauthn", "signer", "doctor", "--module", "/nonexistent.so"]
+    subprocess.run(doctor, cwd=trap, env=environ, capture_output=True, timeout=50)
+    assert not (home.folder / "sprung").exists()

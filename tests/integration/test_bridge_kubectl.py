@@ -200,6 +200,11 @@ def test_options_that_lead_past_the_bridge_are_refused(home: Home):
     assert ended.returncode == 2
     assert "--context would lead past the bridge" in ended.stderr
     assert " kubectl --context other -- get pods\n" in ended.stderr
+    for short in (("-s", "https://other.test"), ("-s=https://other.test",), ("-shttps://other.test",)):
+        ended = home.kubectl(*short, "get", "pods")
+        assert ended.returncode == 2
+        assert "--server would lead past the bridge" in ended.stderr
+        assert " kubectl --server https://other.test -- get pods\n" in ended.stderr
 
 
 def test_a_directory_that_others_may_write_to_is_refused(home: Home):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import select
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kubeauthn.testing import ApiServer
+from tests.integration.stream_cases import CASES, Kubectl
 from tests.peers.programs import find
 
 pytestmark = pytest.mark.needs("kubectl")
@@ -55,8 +54,8 @@ def kubeauthn(*words: str) -> None:
     subprocess.run([sys.executable, "-m", "kubeauthn", *words], check=True, timeout=SECONDS, capture_output=True)
 
 
-def kubectl(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(["kubectl", *arguments], input=stdin, capture_output=True, timeout=SECONDS)
+def kubectl(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["kubectl", *arguments], capture_output=True, timeout=SECONDS)
 
 
 def test_get(server: ApiServer):
@@ -79,70 +78,12 @@ def test_watch(server: ApiServer):
             watching.terminate()
 
 
-def test_exec_carries_input_and_output(server: ApiServer):
-    done = kubectl("exec", "-i", "web", "--", "cat", stdin=b"to and fro\n" * 50_000)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == b"to and fro\n" * 50_000
-
-
-def test_exec_carries_much_output(server: ApiServer):
-    done = kubectl("exec", "web", "--", "produce", "3000000")
-    assert (len(done.stdout), done.returncode) == (3_000_000, 0), done.stderr
-
-
-def test_exec_tells_the_exit_code_and_keeps_stderr_apart(server: ApiServer):
-    done = kubectl("exec", "web", "--", "fail", "7")
-    assert done.returncode == 7
-    assert done.stdout == b""
-    assert b"told to fail" in done.stderr
-
-
-def test_exec_with_a_terminal(server: ApiServer):
-    ours, theirs = pty.openpty()
-    running = subprocess.Popen(
-        ["kubectl", "exec", "-it", "web", "--", "cat"], stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    try:
+@pytest.mark.parametrize("case", CASES)
+def test_a_stream(case: str, server: ApiServer):
+    def asked() -> None:
         server.wait_for(lambda: any(each.path.endswith("/exec") for each in server.requests), SECONDS)
-        os.write(ours, b"typed")
-        seen = b""
-        while b"typed" not in seen:
-            assert select.select([ours], [], [], SECONDS)[0], seen
-            seen += os.read(ours, 4096)
-        os.write(ours, b"\x04")
-        assert running.wait(SECONDS) == 0
-    finally:
-        running.kill()
-        running.wait()
-        os.close(ours)
 
-
-def test_attach(server: ApiServer):
-    done = kubectl("attach", "-i", "web", stdin=b"hello\n")
-    assert done.returncode == 0, done.stderr
-    assert b"hello" in done.stdout
-
-
-def test_port_forward(server: ApiServer):
-    with subprocess.Popen(
-        ["kubectl", "port-forward", "web", ":8080"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
-    ) as forwarding:
-        assert forwarding.stdout is not None
-        try:
-            assert select.select([forwarding.stdout], [], [], SECONDS)[0]
-            line = forwarding.stdout.readline().decode()
-            port = int(line.split("127.0.0.1:")[1].split(" ")[0])
-            for _ in range(3):
-                with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
-                    connection.sendall(b"round trip")
-                    connection.shutdown(socket.SHUT_WR)
-                    received = b""
-                    while chunk := connection.recv(4096):
-                        received += chunk
-                assert received == b"round trip"
-        finally:
-            forwarding.terminate()
+    CASES[case](Kubectl(["kubectl"], asked), "web")
 
 
 def test_apply_creates_and_changes_an_object_of_a_megabyte(server: ApiServer, tmp_path: Path):

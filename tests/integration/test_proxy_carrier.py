@@ -180,6 +180,26 @@ def test_an_upgrade_is_a_tunnel_with_two_ends(tmp_path: Path):
             assert tls.read(100) == b"fedcba"
 
 
+def test_what_follows_an_upgrade_that_was_refused_is_not_a_request(tmp_path: Path):
+    """A client may be early with bytes of the other protocol, and they may be somebody else's: a forwarded port's."""
+    heads = []
+
+    def serve(connection: ssl.SSLSocket) -> None:
+        heads.append(read_head(connection))
+        connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")
+        while head := read_head(connection):
+            heads.append(head)
+
+    with RoughServer(serve) as rough, running(tmp_path, rough.cluster, NOTHING) as proxy:
+        with proxy.connect() as connection:
+            upgrade = b"GET /portforward HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+            connection.sendall(upgrade + b"DELETE /api/v1/namespaces/prod HTTP/1.1\r\nHost: a\r\n\r\n")
+            status, headers, body = read_response(connection)
+            assert (status, headers["connection"], body) == (403, "close", b"no")
+            assert connection.recv(1) == b""
+    assert len(heads) == 1
+
+
 SMUGGLED = {
     "both lengths": b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "a bad chunk": b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n0\r\n\r\n",
@@ -215,6 +235,14 @@ def test_a_server_that_is_down_is_named(tmp_path: Path):
     assert status == 502
     message = body.decode().strip()
     assert message.startswith(f"127.0.0.1:{port} cannot be reached:")
+
+
+def test_a_server_whose_name_is_none_is_told_and_not_waited_for(tmp_path: Path):
+    """No resolver takes an empty label, and says so with an error that is not one of the network's."""
+    with running(tmp_path, Cluster(server="https://a..b.test:1"), NOTHING) as proxy:
+        status, _, body = proxy.ask("GET /version HTTP/1.1")
+    assert status == 502
+    assert b"a..b.test:1" in body
 
 
 def test_a_server_with_another_authority_gets_nothing(server: ApiServer, tmp_path: Path):

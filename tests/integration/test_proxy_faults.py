@@ -218,7 +218,7 @@ def test_another_user_who_can_reach_the_socket_is_refused_by_tls(server: ApiServ
     with running(tmp_path, cluster_of(server), XDG_RUNTIME_DIR="", TMPDIR="/tmp") as proxy:
         os.chmod(os.path.dirname(proxy.path), 0o711)  # noqa: S103
         os.chmod(proxy.path, 0o666)  # noqa: S103
-        ended = subprocess.run([sys.executable, "-c", program, proxy.path], timeout=20, capture_output=True, text=True)
+        ended = subprocess.run([sys.executable, "-c", program, proxy.path], timeout=50, capture_output=True, text=True)
         assert ended.returncode == 13, ended.stderr
         assert proxy.ask("GET /version HTTP/1.1")[0] == 200
     assert len(server.requests) == 1

@@ -127,7 +127,7 @@ def test_another_user_is_kept_out_by_the_mode(server: ApiServer, tmp_path: Path)
         "except PermissionError:\n    sys.exit(13)\n"
     )
     with running(tmp_path, cluster_of(server)) as proxy:
-        assert subprocess.run([sys.executable, "-c", program, proxy.path], timeout=20).returncode == 13
+        assert subprocess.run([sys.executable, "-c", program, proxy.path], timeout=50).returncode == 13
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -150,7 +150,7 @@ def test_another_user_is_kept_out_by_tls_where_there_is_no_mode(server: ApiServe
         assert proxy.url.startswith("https://127.0.0.1:")
         assert proxy.ask("GET /version HTTP/1.1")[0] == 200
         port = proxy.url.rpartition(":")[2]
-        assert subprocess.run([sys.executable, "-c", program, port], timeout=20).returncode == 13
+        assert subprocess.run([sys.executable, "-c", program, port], timeout=50).returncode == 13
     assert len(server.requests) == 1
 
 

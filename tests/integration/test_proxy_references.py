@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote
 
 import pytest
 
+from kubeauthn._core import rfc3339
 from kubeauthn.errors import PluginFailed
 from kubeauthn.plugins.proxy_headers import headers_in
 from kubeauthn.testing import ApiServer
@@ -118,6 +120,30 @@ def test_tls_with_an_external_signer(tmp_path: Path):
             assert proxy.ask("GET /api/v1/namespaces HTTP/1.1")[0] == 200
         assert [request.user for request in server.requests] == ["jane"]
         assert len(signer.requests) == 2  # the certificate, and one signature
+
+
+@pytest.mark.parametrize("setting", ["pin=271828", "uri=pkcs11:token=desk?pin-value=271828"])
+def test_no_pin_in_the_arguments_of_the_tls_proxy(server: ApiServer, tmp_path: Path, setting: str):
+    """They are in the list of processes, and a proxy stays there."""
+    signer = SignerProgram(tmp_path / "token", server.ca)
+    argv = script("proxy_tls", "--signer", f"pathExec={signer.path}", "--signer", setting)
+    with pytest.raises(AssertionError, match="a PIN among the arguments can be seen") as refused:
+        with running(tmp_path, cluster_of(server), argv=argv):
+            pass
+    assert "271828" not in str(refused.value)
+    assert signer.requests == []
+
+
+def test_the_tls_proxy_is_started_again_when_its_certificate_ends(server: ApiServer, tmp_path: Path):
+    ends = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    leaf = server.ca.issue_client("jane", not_after=ends)
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.write_bytes(leaf.chain_pem)
+    key.write_bytes(leaf.key_pem)
+    key.chmod(0o600)
+    argv = script("proxy_tls", "--certificate", str(certificate), "--key", str(key))
+    with running(tmp_path, cluster_of(server), argv=argv) as proxy:
+        assert rfc3339.parse(proxy.status["expirationTimestamp"]) == ends.timestamp()
 
 
 def test_headers_of_a_command(server: ApiServer, tmp_path: Path):

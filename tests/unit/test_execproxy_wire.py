@@ -80,6 +80,7 @@ def test_addresses(url: str, expected: tuple[str, int]):
         "https://127.0.0.1",
         "https://127.0.0.1:0",
         "https://127.0.0.1:65536",
+        "https://127.0.0.1:065535999",
         "https://127.0.0.1:80/path",
         "https://127.0.0.1:80@elsewhere",
         "https://user:secret@127.0.0.1:80",

@@ -6,8 +6,14 @@ import asyncio
 
 import pytest
 
+from kubeauthn._core.signerwire import certificate_chain
 from kubeauthn._io.carrier.wires import TlsWire, Wire
+from kubeauthn._io.tls_signer.installation import install
 from kubeauthn.testing.pki import CertificateAuthority
+
+
+def never_asked(*arguments: object) -> bytes:
+    raise AssertionError("the server wants no certificate, so nothing is to be signed")
 
 
 class Below:
@@ -51,10 +57,15 @@ class Above:
     def go_on(self) -> None: ...
 
 
-def shaken(above: Above) -> tuple[TlsWire, Below, TlsWire, Below]:
-    """A client's wire and a server's, the handshake behind them."""
+def shaken(
+    above: Above, *, client_above: Above | None = None, signer: bool = False
+) -> tuple[TlsWire, Below, TlsWire, Below]:
+    """A client's wire and a server's, the handshake behind them. `signer`: the client's is that of a signer's key."""
     ca = CertificateAuthority()
-    client = TlsWire(Above(), ca.client_context(), "localhost")
+    context = ca.client_context()
+    if signer:
+        install(context, certificate_chain(ca.issue_client("jane").chain_pem), never_asked)
+    client = TlsWire(client_above or Above(), context, "localhost")
     server = TlsWire(above, ca.server_context(), None)
     below_client, below_server = Below(), Below()
     server.opened(below_server)
@@ -78,6 +89,42 @@ def test_bytes_arrive_whole_however_they_are_cut(size: int):
         for at in range(0, len(sent), 70_001):
             server.came(sent[at : at + 70_001])
         assert b"".join(each for each in above.heard if isinstance(each, bytes)) == text[:size]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("signer", [False, True], ids=["plain", "signer's key"])
+@pytest.mark.parametrize("size", [100, 1400, 16384])
+def test_every_record_that_came_at_once_is_given_out_at_once(signer: bool, size: int):
+    """A signer's connection takes all that came into buffers of its own at the first read, so that the wire's own is
+    empty while records are left. Nothing more would come to say so: the answer is here."""
+
+    async def run() -> None:
+        client_above = Above()
+        _, _, server, below = shaken(Above(), client_above=client_above, signer=signer)
+        records = [bytes([number]) * size for number in range(12)]
+        for record in records:
+            server.write(record)
+        client_above.wire.came(below.take())
+        assert b"".join(each for each in client_above.heard if isinstance(each, bytes)) == b"".join(records)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("signer", [False, True], ids=["plain", "signer's key"])
+def test_what_was_left_at_a_pause_is_given_out_after_it(signer: bool):
+    async def run() -> None:
+        client_above = Above(pause=True)
+        _, _, server, below = shaken(Above(), client_above=client_above, signer=signer)
+        for number in range(20):
+            server.write(bytes([number]) * 16384)
+        client_above.wire.came(below.take())
+        first = len(client_above.heard)
+        client_above.pause = False
+        client_above.wire.resume_reading()
+        await asyncio.sleep(0)
+        assert first == 1
+        assert b"".join(client_above.heard) == b"".join(bytes([number]) * 16384 for number in range(20))
 
     asyncio.run(run())
 

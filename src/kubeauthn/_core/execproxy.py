@@ -137,7 +137,7 @@ def parse_proxy_url(url: str) -> tuple[str, int]:
         return path, 0
     beginning = f"https://{LOOPBACK}:"
     port = url.removeprefix(beginning).removesuffix("/")
-    if url.startswith(beginning) and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536:
+    if url.startswith(beginning) and port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536:
         return "", int(port)
     raise PluginReplyError(
         f"exec plugin returned a proxyConfig.url that is not unix:///PATH or {beginning}PORT: {_beginning_of(url)}"
@@ -222,9 +222,11 @@ def _decode_authority(text: str) -> bytes:
         raise PluginReplyError("certificate-authority-data of proxyConfig is not base64") from None
     from cryptography import x509
 
+    from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
+
     try:
         x509.load_pem_x509_certificates(authority)
-    except ValueError:
+    except NOT_A_CERTIFICATE:
         raise PluginReplyError("certificate-authority-data of proxyConfig holds no PEM certificate") from None
     return authority
 

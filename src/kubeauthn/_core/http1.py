@@ -44,6 +44,8 @@ _NEVER_NOMINATED = frozenset(
     {b"authorization", b"content-length", b"content-type", b"cookie", b"host", b"transfer-encoding", b"trailer"}
 )
 """A `Connection: authorization` would make the carrier drop what the server decides by."""
+_TELLING = frozenset({b"content-length", b"transfer-encoding", b"host", b"connection"})
+"""Fields that a carrier must understand. All others only pass by."""
 _FRAMING = frozenset({b"content-length", b"transfer-encoding", b"host", b"connection", b"upgrade"})
 _NOT_TUNNELLED = ("h2c", "h2", "http/", "tls/")
 """Upgrades to a protocol in which more requests could follow, unseen."""
@@ -143,6 +145,8 @@ def _take_in(head: _Head, whose: str, status: int, *, coding_status: int) -> int
     """What the fields say of the body and of this hop. Returns how often there was a Host."""
     hosts = framings = 0
     for name, value in head.fields:
+        if name not in _TELLING:
+            continue
         if name == b"content-length":
             framings += 1
             head.length = _length(value)
@@ -154,7 +158,7 @@ def _take_in(head: _Head, whose: str, status: int, *, coding_status: int) -> int
             head.body = CHUNKED
         elif name == b"host":
             hosts += 1
-        elif name == b"connection":
+        else:
             _connection(head, value)
     # RFC 9112, 6.1 and 6.3: both lengths, or one of them twice, is how messages are smuggled.
     if framings > 1:
@@ -207,21 +211,25 @@ def is_target(target: bytes) -> bool:
 def _split(head: bytes) -> tuple[bytes, list[bytes], list[tuple[bytes, bytes]]]:
     if len(head) > HEAD_BYTES:
         raise HttpMessageError(f"the head is larger than {HEAD_BYTES} bytes", status=431)
-    first, *lines = head.split(b"\r\n")
+    lines = head.split(b"\r\n")
+    first = lines.pop(0)
     # One pass over all of it: what is left must be the line ends that were split at.
     if head.translate(None, _VISIBLE) != b"\r\n" * len(lines):
         raise HttpMessageError("the head has control characters or a line end without its other half")
     if len(lines) > HEAD_FIELDS:
         raise HttpMessageError(f"the head has more than {HEAD_FIELDS} fields", status=431)
-    return first, lines, [_field(line) for line in lines]
+    return first, lines, _fields(lines)
 
 
-def _field(line: bytes) -> tuple[bytes, bytes]:
-    name, colon, value = line.partition(b":")
-    # A blank before the colon, and a line that continues the one before, fail here too (RFC 9112, 5.1 and 5.2).
-    if not colon or not name or name.translate(None, _TOKEN):
-        raise HttpMessageError("a header line is not NAME: VALUE")
-    return name.lower(), value.strip(b" \t")
+def _fields(lines: list[bytes]) -> list[tuple[bytes, bytes]]:
+    fields = []
+    for line in lines:
+        name, colon, value = line.partition(b":")
+        # A blank before the colon, and a line that continues the one before, fail here too (RFC 9112, 5.1 and 5.2).
+        if not colon or not name or name.translate(None, _TOKEN):
+            raise HttpMessageError("a header line is not NAME: VALUE")
+        fields.append((name.lower(), value.strip(b" \t")))
+    return fields
 
 
 def _length(value: bytes) -> int:
@@ -264,7 +272,6 @@ def check_trailers(block: bytes) -> None:
         return
     if block.translate(None, _VISIBLE) != b"\r\n" * block.count(b"\r\n"):
         raise HttpMessageError("the trailers have control characters or a line end without its other half")
-    for line in block.split(b"\r\n"):
-        name, _ = _field(line)
+    for name, _ in _fields(block.split(b"\r\n")):
         if name in _FRAMING or name in _NEVER_NOMINATED:
             raise HttpMessageError(f"{name.decode()} cannot be a trailer")

@@ -57,13 +57,14 @@ def run_program(command: list[str], found: Definition, world: World, *, by: str)
 
     from kubeauthn.plugins.bridge.kubeconfig import document
 
-    for index, word in enumerate(command[1:], 1):
+    spelled = [_spelled_out(command[0], word) for word in command]
+    for index, word in enumerate(spelled[1:], 1):
         if word == "--":
             break
         if word.partition("=")[0] in _BEFORE_THE_DASHES:
             raise UsageError(
                 f"{word.partition('=')[0]} would lead past the bridge",
-                hint=f"give it before the dashes: {world.program} {by} {_reordered(command, index, by)}",
+                hint=f"give it before the dashes: {world.program} {by} {_reordered(spelled, index, by)}",
             )
     if world.stdin.isatty():
         from kubeauthn.plugins.bridge.foreground import bring_credential
@@ -81,6 +82,14 @@ def run_program(command: list[str], found: Definition, world: World, *, by: str)
         except OSError as error:
             raise EnvironmentFailure(f"{command[0]} cannot be run: {error.strerror}") from None
         return _wait(process.wait)
+
+
+def _spelled_out(program: str, word: str) -> str:
+    """kubectl has a short form of one option, however its value is joined to it."""
+    if os.path.basename(program) != "kubectl" or not word.startswith("-s"):
+        return word
+    value = word[2:].removeprefix("=")
+    return f"--server={value}" if value else "--server"
 
 
 def _reordered(command: list[str], index: int, by: str) -> str:

@@ -38,7 +38,8 @@ class HandlerRoute:
     def plan(self, asked: Asked) -> Plan | Awaitable[Plan]:
         head = asked.head
         target = head.target
-        if self._prefix and not target.startswith(self._prefix + b"/"):
+        # A client that was given the server's address has put its path there already.
+        if self._prefix and target != b"*" and not target.startswith(self._prefix + b"/"):
             target = self._prefix + target
         if self._handler is None:
             return self._planned(asked, target, None)

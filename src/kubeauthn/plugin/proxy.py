@@ -90,11 +90,17 @@ def _be_proxy(
     _log_to_stderr()
     # 3. The way in, the answer, and the wait for the client's end.
     route = HandlerRoute(handler, cluster, context, body_limit)
-    asyncio.run(_serve(route, stdout, version, lock_path, listen, idle_seconds))
+    asyncio.run(_serve(route, stdout, version, lock_path, listen, idle_seconds, _end_of(context)))
 
 
 async def _serve(
-    route: object, stdout: GuardedStdout, version: str, lock_path: str, listen: str, idle_seconds: float | None
+    route: object,
+    stdout: GuardedStdout,
+    version: str,
+    lock_path: str,
+    listen: str,
+    idle_seconds: float | None,
+    ends_at: float | None,
 ) -> None:
     from kubeauthn._io.carrier.listener import Listener
     from kubeauthn._io.carrier.one_run import OneRunAuthority, listening_context
@@ -119,10 +125,17 @@ async def _serve(
                 certificate_authority=authority.certificate,
                 certificate=client.certificate.decode(),
                 key=client.key.reveal(),
-                expires_at=client.not_after,
+                # Then the client runs us again: whoever shows an ended certificate to the server gets nothing there.
+                expires_at=client.not_after if ends_at is None else min(ends_at, client.not_after),
             )
         )
         await stay(listener, stopping, lock_path, directory, idle_seconds)
+
+
+def _end_of(context: ssl.SSLContext | None) -> float | None:
+    from kubeauthn._io.tls import identity_end
+
+    return None if context is None else identity_end(context)
 
 
 def _asked() -> tuple[str, Cluster, str]:

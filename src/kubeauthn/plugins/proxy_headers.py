@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable
 
+from kubeauthn._io.process import end_group
 from kubeauthn.errors import EnvironmentFailure, PluginFailed
 from kubeauthn.plugin import proxy
 
@@ -66,7 +67,7 @@ class HeaderCommand:
             raise PluginFailed(f"{name} did not end within {COMMAND_SECONDS:g} s") from None
         finally:
             if process.returncode is None:
-                process.kill()
+                end_group(process.pid)  # it is a session of its own, with all that it started
                 await process.wait()
         if code:
             raise PluginFailed(f"{name} failed with exit code {code}", exit_code=code)

@@ -11,7 +11,7 @@ import time
 
 from kubeauthn._core import limits
 from kubeauthn._secret import Secret
-from kubeauthn.errors import EnvironmentFailure
+from kubeauthn.errors import EnvironmentFailure, UsageError
 from kubeauthn.plugin import proxy
 
 
@@ -39,9 +39,15 @@ def with_signer(cluster: proxy.Cluster, settings: list[str]) -> ssl.SSLContext:
     from kubeauthn._io.tls import load_identity
     from kubeauthn.client.exec_source import ExecOptions
     from kubeauthn.client.signer_source import NAME, ExternalSigner
+    from kubeauthn.plugins.pin import holds_pin
 
     # The settings come from a kubeconfig: what it makes us run is the policy's to allow, here as there.
     pairs = [tuple(setting.partition("=")[::2]) for setting in settings]
+    if holds_pin({str(key): str(value) for key, value in pairs}):
+        raise UsageError(
+            "a PIN among the arguments can be seen by every user of this machine, as long as the proxy runs",
+            hint="use --signer pinSource=keyring:kubeauthn/NAME, or the signer agent",
+        )
     entry = AuthProvider(NAME, tuple((str(key), str(value)) for key, value in pairs))
     signer = ExternalSigner(entry, ExecOptions(policy=read_policy()))
     identity = signer.make_credential().identity

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 from kubeauthn._core.kubeconfig.proxy import split_url
 from kubeauthn._io.carrier.wires import End, Lower, PlainWire, TlsWire, Wire
-from kubeauthn.errors import CredentialError, UpstreamError
+from kubeauthn._io.dialing import socket_address
+from kubeauthn.errors import CredentialError, ProxyRefused, ProxyUnreachable, UpstreamError
 
 if TYPE_CHECKING:
     from kubeauthn._io.carrier.socks import Socks5
@@ -48,16 +49,20 @@ class Address:
 
 
 async def dial(address: Address, end: End) -> Wire:
-    """A wire that is ready. `UpstreamError` says what did not work, and never holds a password."""
+    """A wire that is ready. `UpstreamError` says what did not work, and never holds a password.
+
+    `ProxyRefused` for a unix socket that is another user's, or could be made so: there is no use in trying again.
+    """
     waiter: asyncio.Future[Wire] = asyncio.get_running_loop().create_future()
     ready = _Ready(end, waiter)
-    top: PlainWire | TlsWire = (
-        PlainWire(ready)
-        if address.context is None
-        else TlsWire(ready, address.context, address.name, signs_slowly=address.signs_slowly)
-    )
-    where = f"{address.host}:{address.port}"
+    where = f"unix://{address.socket_path}" if address.socket_path else f"{address.host}:{address.port}"
+    top: PlainWire | TlsWire | None = None
     try:
+        top = (
+            PlainWire(ready)
+            if address.context is None
+            else TlsWire(ready, address.context, address.name, signs_slowly=address.signs_slowly)
+        )
         async with asyncio.timeout(CONNECT_SECONDS):
             if address.proxy_url:
                 await _through_proxy(address, top, where)
@@ -65,7 +70,8 @@ async def dial(address: Address, end: End) -> Wire:
                 await _open(address, top)
             return await waiter
     except TimeoutError as error:
-        top.abort() if hasattr(top, "_lower") else None
+        if top is not None and hasattr(top, "_lower"):
+            top.abort()
         raise UpstreamError(
             f"{where}: {error}" if str(error) else f"{where} did not answer within {CONNECT_SECONDS:g} s", status=504
         ) from None
@@ -75,6 +81,12 @@ async def dial(address: Address, end: End) -> Wire:
         raise UpstreamError(f"{where}: TLS failed: {error.reason or 'refused'}") from None
     except OSError as error:
         raise UpstreamError(f"{where} cannot be reached: {error.strerror or error}") from None
+    except ValueError:  # with an empty label, or one too long
+        raise UpstreamError(f"{where} cannot be reached: that is not the name of a host") from None
+    except ProxyRefused:
+        raise
+    except ProxyUnreachable as error:
+        raise UpstreamError(str(error), hint=error.hint) from None
     except CredentialError as error:
         raise UpstreamError(f"{where}: {error}", hint=error.hint) from None
 
@@ -82,7 +94,8 @@ async def dial(address: Address, end: End) -> Wire:
 async def _open(address: Address, top: PlainWire | TlsWire) -> None:
     loop = asyncio.get_running_loop()
     if address.socket_path:
-        await loop.create_unix_connection(lambda: top, address.socket_path)
+        with socket_address(address.socket_path) as path:
+            await loop.create_unix_connection(lambda: top, path)
     else:
         await loop.create_connection(lambda: top, address.host, address.port, happy_eyeballs_delay=0.25)
 

@@ -167,6 +167,9 @@ class Exchange:
         except UpstreamError as error:
             await self._dial_elsewhere(plan, error)
             return
+        except Exception as error:  # whatever it is, the client must not wait for ever
+            self._refuse(error)
+            return
         self._task = None
         if self.over:
             upstream.close()
@@ -176,7 +179,7 @@ class Exchange:
     async def _dial_elsewhere(self, failed: Plan, error: UpstreamError) -> None:
         try:
             plan = None if self._redirected else await self._route.unreachable(self, failed, str(error))
-        except KubeauthnError as second:
+        except Exception as second:
             self._refuse(second)
             return
         if plan is None:
@@ -224,6 +227,10 @@ class Exchange:
             renewed = await self._route.renewed(self, plan)
         except KubeauthnError:
             renewed = None
+        except Exception as error:
+            self._withheld = None
+            self._refuse(error)
+            return
         self._task = None
         upstream, data = self._upstream, self._withheld
         self._withheld = None
@@ -249,6 +256,8 @@ class Exchange:
         if self._plan is not None:
             self._route.answered(self._plan, head.status)
         close = head.body == http1.UNTIL_CLOSE or not self.head.keep_alive or not self.request_complete
+        # What a client sent behind an upgrade that was refused is of the other protocol, and no request.
+        close = close or bool(self.head.upgrade)
         self._down.closing = close
         return http1.render_response(head, close=close)
 

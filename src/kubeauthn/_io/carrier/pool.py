@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from kubeauthn._io.carrier.dialling import Address, dial
 from kubeauthn._io.carrier.upstream import Upstream
@@ -38,10 +39,9 @@ class Pool:
         if self.closed or len(self._idle) >= IDLE_CONNECTIONS:
             upstream.close()
             return
-        loop = asyncio.get_running_loop()
-        self._idle.append((loop.time(), upstream))
+        self._idle.append((time.monotonic(), upstream))
         if self._sweep is None:
-            self._sweep = loop.call_later(IDLE_SECONDS, self._drop_cold)
+            self._sweep = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._drop_cold)
 
     def close(self) -> None:
         """Idle ones now, the others when they come back."""
@@ -53,10 +53,9 @@ class Pool:
         self._idle.clear()
 
     def _drop_cold(self) -> None:
-        loop = asyncio.get_running_loop()
-        oldest = loop.time() - IDLE_SECONDS
+        oldest = time.monotonic() - IDLE_SECONDS
         for since, upstream in self._idle:
             if since <= oldest:
                 upstream.close()
         self._idle = [(since, upstream) for since, upstream in self._idle if since > oldest and not upstream.closed]
-        self._sweep = loop.call_later(IDLE_SECONDS, self._drop_cold) if self._idle else None
+        self._sweep = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._drop_cold) if self._idle else None

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from kubeauthn.plugins.bridge.definition import Definition
 
 _MODULE = "kubeauthn.plugins.bridge.credential"
+_RUN = ["-P", "-m", _MODULE]
+"""`-P`: a client runs it wherever the person stands, and what lies about there is not to be imported."""
 
 
 def document(definition: Definition, *, api_version: str = V1BETA1) -> bytes:
@@ -24,7 +26,7 @@ def document(definition: Definition, *, api_version: str = V1BETA1) -> bytes:
     exec_entry = {
         "apiVersion": api_version,
         "command": sys.executable,
-        "args": ["-m", _MODULE, definition.name],
+        "args": [*_RUN, definition.name],
         "env": None,
         "interactiveMode": "Never",
         "provideClusterInfo": False,
@@ -54,7 +56,7 @@ def is_document(content: bytes) -> bool:
         return (
             [cluster["name"], user["name"], context["context"]["user"]] == ["bridge"] * 3
             and user["user"].keys() == {"exec"}
-            and user["user"]["exec"]["args"][:2] == ["-m", _MODULE]
+            and user["user"]["exec"]["args"][:-1] in (_RUN, _RUN[1:])  # the latter by an earlier version
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return False

@@ -119,9 +119,8 @@ class AccessRoute:
         added = self._always
         if credential is not None and credential.authorization:
             added = (*added, (b"Authorization", credential.authorization.reveal().encode()))
-        target = asked.head.target
-        if self._prefix and not target.startswith(self._prefix + b"/"):
-            target = self._prefix + target
+        # Always: the bridge's own kubeconfig has no path, so none of it is in what a client asks for.
+        target = asked.head.target if asked.head.target == b"*" else self._prefix + asked.head.target
         return Plan(
             self._pool(credential),
             target,

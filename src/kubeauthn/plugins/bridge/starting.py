@@ -33,7 +33,7 @@ def start(name: str) -> None:
         environ = {key: value for key, value in os.environ.items() if key != "KUBERNETES_EXEC_INFO"}
         with open(os.devnull, "r+b") as null:
             process = subprocess.Popen(
-                [sys.executable, "-m", "kubeauthn.plugins.bridge.daemon", name, str(writable)],
+                [sys.executable, "-P", "-m", "kubeauthn.plugins.bridge.daemon", name, str(writable)],
                 stdin=null,
                 stdout=null,
                 stderr=null,
