@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import socket
 import ssl
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -138,26 +141,76 @@ def test_what_could_not_be_sent_is_not_found_in_what_the_error_carries() -> None
     assert caught.value.__context__ is None
 
 
-def test_an_answer_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "HTTP_SECONDS", 0.5)
+@contextmanager
+def answering(pieces: Callable[[], Iterable[bytes]]) -> Iterator[str]:
+    """A server that sends these to its one client, for as long as that stays. Its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def drip() -> None:
+        def serve() -> None:
             connection, _ = listener.accept()
             with connection, suppress(OSError):
                 connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-                for _ in range(100):
-                    connection.sendall(b" ")
-                    time.sleep(0.1)
+                for piece in pieces():
+                    connection.sendall(piece)
 
-        dripping = threading.Thread(target=drip)
-        dripping.start()
+        serving = threading.Thread(target=serve)
+        serving.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        serving.join()
+
+
+def dripping(*first: bytes, then: bytes) -> Callable[[], Iterator[bytes]]:
+    def pieces() -> Iterator[bytes]:
+        yield from first
+        for _ in range(100):
+            yield then
+            time.sleep(0.1)
+
+    return pieces
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        pytest.param(dripping(b"HTTP/1.1 200 OK\r\n\r\n", then=b" "), id="body"),
+        pytest.param(dripping(b"HTTP/1.1 200 OK\r\nx: ", then=b"x"), id="head"),
+        pytest.param(dripping(then=b"HTTP/1.1 103 Early Hints\r\n\r\n"), id="answers before the answer"),
+        pytest.param(dripping(b"H", then=b""), id="nothing"),
+    ],
+)
+def test_an_answer_that_never_ends_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, pieces: Callable[[], Iterator[bytes]]
+) -> None:
+    monkeypatch.setattr(limits, "HTTP_SECONDS", 0.5)
+    with answering(pieces) as url:
         started = time.monotonic()
         with pytest.raises(EnvironmentFailure, match=r"did not end its answer within 0\.5 s"):
-            get_json(f"http://127.0.0.1:{listener.getsockname()[1]}", ssl.create_default_context())
+            get_json(url, ssl.create_default_context())
         assert time.monotonic() - started < 5
-        dripping.join()
+
+
+def test_a_head_without_end_is_not_kept() -> None:
+    sent = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal sent
+        yield b"HTTP/1.1 200 OK\r\n"
+        for number in range(100_000):
+            line = b"x-%d: %s\r\n" % (number, b"x" * 1000)
+            sent += len(line)
+            yield line
+
+    with answering(pieces) as url, pytest.raises(EnvironmentFailure, match="cannot be reached: RemoteProtocolError"):
+        get_json(url, ssl.create_default_context())
+    assert sent < 16 << 20, "what the two ends' buffers hold, and not all of it"
+
+
+def test_a_thread_that_has_an_event_loop_may_ask_too() -> None:
+    async def asked(issuer: Issuer) -> dict[str, Any]:
+        return get_json(f"{issuer.url}/.well-known/openid-configuration", issuer.ca.client_context())
+
+    with Issuer() as issuer:
+        assert asyncio.run(asked(issuer))["issuer"] == issuer.url
 
 
 def test_an_address_that_is_none_is_an_error_of_ours() -> None:

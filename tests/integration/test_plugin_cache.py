@@ -21,6 +21,7 @@ from kubeauthn.plugins.cache.entry import Entry, kept_until
 from kubeauthn.plugins.cache.identity import IGNORED, identity
 from kubeauthn.plugins.cache.plugin import Settings, credential_function
 from kubeauthn.testing import ApiServer, CertificateAuthority
+from tests.integration.at_once import start_at_once
 from tests.integration.test_plugin_oidc import HEAVY
 
 KUBEAUTHN = str(Path(sys.executable).parent / "kubeauthn")
@@ -280,13 +281,7 @@ def test_the_policy_is_asked_about_the_wrapped_plugin(wrapped: Wrapped, tmp_path
 
 
 def start(wrapped: Wrapped, count: int) -> list[subprocess.Popen[str]]:
-    return [
-        subprocess.Popen(
-            [KUBEAUTHN, "plugin", "cache", "--", str(wrapped.path)], env=environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for _ in range(count)
-    ]  # fmt: skip
+    return start_at_once([KUBEAUTHN, "plugin", "cache", "--", str(wrapped.path)], environment(), count)
 
 
 def test_twenty_at_once_run_the_plugin_once(wrapped: Wrapped):

@@ -446,7 +446,7 @@ def test_with_a_person_at_a_real_terminal(directory: PluginDirectory):
                 if seen.count("Password:") > answered:
                     answered += 1
                     os.write(master, b"hunter2\n")
-        assert process.wait(10) == 0, seen
+        assert process.wait(40) == 0, seen
     finally:
         process.kill()
         process.wait()

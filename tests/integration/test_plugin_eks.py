@@ -8,9 +8,11 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -224,6 +226,57 @@ def test_without_credentials_nothing_is_made(tmp_path: Path):
     assert "AWS credentials" in done.stderr or "nothing to sign with" in done.stderr
     with pytest.raises(CredentialError, match="ProfileNotFound"):
         make_token(Settings("prod", region="eu-west-1", profile="no-such"))
+
+
+@pytest.mark.parametrize(
+    ("variables", "region"),
+    [
+        ({"AWS_REGION": "eu-north-1"}, "eu-north-1"),
+        ({"AWS_DEFAULT_REGION": "eu-west-3"}, "eu-west-3"),
+        ({"AWS_REGION": "eu-north-1", "AWS_DEFAULT_REGION": "eu-west-3"}, "eu-north-1"),
+    ],
+)
+def test_the_region_of_the_environment(variables: dict[str, str], region: str, monkeypatch: pytest.MonkeyPatch):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    token, _ = make_token(Settings("prod"))
+    assert urlsplit(opened(token)).netloc == f"sts.{region}.amazonaws.com"
+
+
+REFUSED = b"""<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type>
+<Code>InvalidIdentityToken</Code><Message>s3cret</Message></Error><RequestId>1</RequestId></ErrorResponse>"""
+
+
+class RefusingSts(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(400)
+        self.send_header("Content-Type", "text/xml")
+        self.send_header("Content-Length", str(len(REFUSED)))
+        self.end_headers()
+        self.wfile.write(REFUSED)
+
+    def log_message(self, *args: object) -> None:
+        """Nothing to say."""
+
+
+def test_a_web_identity_that_aws_refuses_is_named_by_its_code(tmp_path: Path):
+    """As in a pod with a role of its own, or in a pipeline: the role is taken on when its credentials are needed."""
+    (tmp_path / "token").write_text("a.web.identity")
+    with ThreadingHTTPServer(("127.0.0.1", 0), RefusingSts) as sts:
+        threading.Thread(target=sts.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        pod = {
+            "AWS_ACCESS_KEY_ID": "",
+            "AWS_SECRET_ACCESS_KEY": "",
+            "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/deployer",
+            "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
+            "AWS_ENDPOINT_URL_STS": f"http://127.0.0.1:{sts.server_address[1]}",
+        }
+        done = run("--cluster-name=prod", "--region=eu-west-1", **pod)
+        sts.shutdown()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error: AWS refused the credentials that were to sign: InvalidIdentityToken" in done.stderr
+    assert "s3cret" not in done.stderr
 
 
 def test_without_botocore_the_extra_is_named():

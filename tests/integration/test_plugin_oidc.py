@@ -18,6 +18,7 @@ import yaml
 from kubeauthn._core.jwt_peek import untrusted_claims
 from kubeauthn.client import connect
 from kubeauthn.testing import ApiServer, Issuer
+from tests.integration.at_once import start_at_once
 from tests.integration.oidc_scene import KUBEAUTHN, OidcScene, until
 
 HEAVY = {
@@ -321,13 +322,7 @@ def test_tokens_in_the_keyring(scene: OidcScene, tmp_path: Path):
 
 
 def start(scene: OidcScene, count: int, *words: str) -> list[subprocess.Popen[str]]:
-    return [
-        subprocess.Popen(
-            scene.command(*words), env=scene.environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for _ in range(count)
-    ]  # fmt: skip
+    return start_at_once(scene.command(*words), scene.environment(), count)
 
 
 def test_twenty_at_once_open_one_browser(scene: OidcScene):

@@ -154,7 +154,7 @@ def test_a_question_is_seen_before_it_is_answered(directory: PluginDirectory):
     ) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == b"open the page and log in\n"
-        out, _ = process.communicate(b"\n", timeout=20)
+        out, _ = process.communicate(b"\n", timeout=50)
     assert json.loads(out)["status"]["token"] == "SECRET-TOKEN"
 
 
@@ -318,7 +318,7 @@ def test_a_client_that_has_gone_away(directory: PluginDirectory):
         assert process.stdout is not None
         process.stdout.close()
         process.stdout = None
-        _, errors = process.communicate(b"\n", timeout=20)
+        _, errors = process.communicate(b"\n", timeout=50)
     assert process.returncode == 1
     assert errors == b"my-plugin: error: standard output cannot be written: Broken pipe\n"
 
@@ -333,7 +333,7 @@ def test_ctrl_c_while_it_waits(directory: PluginDirectory):
         assert process.stderr is not None
         assert process.stderr.readline() == b"waiting\n"
         process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=20)
+        out, errors = process.communicate(timeout=50)
     assert process.returncode == 130
     assert (out, errors) == (b"", b"")
 

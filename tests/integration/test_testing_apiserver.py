@@ -459,3 +459,25 @@ def test_tls_is_never_optional(server):
     server.wait_for(lambda: server.connections[0].closed_at)
     assert server.connections[0].error
     assert server.requests == []
+
+
+# service accounts
+
+
+def test_a_service_accounts_token_is_given_out_and_let_in(server: ApiServer):
+    server.emit("serviceaccounts", "robot")
+    path = "/api/v1/namespaces/default/serviceaccounts/{}/token"
+    with client(server, "good") as api:
+        given = api.post(path.format("robot"), json={"spec": {"expirationSeconds": 600}})
+        elsewhere = api.post(path.format("robot"), json={"spec": {"audiences": ["vault"]}})
+        assert api.post(path.format("nobody"), json={}).status_code == 404
+        assert api.get(path.format("robot")).status_code == 405
+        short = api.post(path.format("robot"), json={"spec": {"expirationSeconds": 599}})
+    assert (short.status_code, short.json()["reason"]) == (422, "Invalid")
+    assert "may not specify a duration less than 10 minutes" in short.json()["message"]
+    with client(server, given.json()["status"]["token"]) as api:
+        who = api.post(REVIEW, json={}).json()["status"]["userInfo"]
+    assert who["username"] == "system:serviceaccount:default:robot"
+    assert "system:serviceaccounts:default" in who["groups"]
+    with client(server, elsewhere.json()["status"]["token"]) as api:
+        assert api.get(NAMESPACES).status_code == 401

@@ -7,6 +7,7 @@ cluster's token is of no use at another.
 
 from __future__ import annotations
 
+import os
 import time
 
 from kubeauthn._core.record import record
@@ -55,13 +56,14 @@ def make_token(settings: Settings) -> tuple[str, float]:
     try:
         from botocore.auth import SigV4QueryAuth  # type: ignore[import-untyped]
         from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
-        from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
+        from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
         from botocore.session import Session  # type: ignore[import-untyped]
     except ImportError:
         raise MissingExtra("botocore", "aws") from None
     try:
         session = Session(profile=settings.profile or None)
-        region = settings.region or session.get_config_variable("region")
+        # botocore knows AWS_DEFAULT_REGION alone; the command line and the other SDKs read AWS_REGION first.
+        region = settings.region or os.environ.get("AWS_REGION", "") or session.get_config_variable("region")
         if not region:
             raise UsageError("no region is named", hint="--region, AWS_REGION, or the profile's own")
         # The regional STS, also where an old configuration says otherwise: EKS takes no other in most regions.
@@ -76,6 +78,13 @@ def make_token(settings: Settings) -> tuple[str, float]:
         SigV4QueryAuth(found, "sts", region, expires=URL_SECONDS).add_auth(request)
     except BotoCoreError as error:
         raise _failure(error) from None
+    except ClientError as error:
+        # The profile's role, or that of a web identity, is taken on when its credentials are first asked for.
+        code = str(error.response.get("Error", {}).get("Code", "unknown"))
+        raise CredentialError(
+            f"AWS refused the credentials that were to sign: {code}",
+            hint="aws sts get-caller-identity shows whether they hold; a role's trust policy must name who takes it on",
+        ) from None
     return PREFIX + urlsafe_b64encode(request.url.encode()).rstrip(b"=").decode(), min(seconds, TOKEN_SECONDS)
 
 

@@ -11,6 +11,7 @@ from kubeauthn.testing import _openapi, _resources
 from kubeauthn.testing._http import TRUE_WORDS, Request, Response
 from kubeauthn.testing._identity import authenticated
 from kubeauthn.testing._patch import json_patch, merge_patch
+from kubeauthn.testing._service_accounts import SERVICE_ACCOUNTS, answered
 from kubeauthn.testing._status import ApiError, method_not_allowed, unknown_path
 from kubeauthn.testing._upgrade import Upgrade
 from kubeauthn.testing._watch import Selection, Watch
@@ -78,6 +79,8 @@ class Api:
             case [name, "exec" | "attach" | "portforward" as kind] if type.plural == "pods" and not type.group:
                 self._store.get(type, namespace or "", name)
                 return Upgrade(kind, request)
+            case [name, "token"] if type == SERVICE_ACCOUNTS:
+                return self._token_request(request, namespace or "", name)
             case [name, "status"] if type.has_status:
                 return self._object(request, type, namespace, name, subresource="status")
         raise unknown_path()
@@ -96,6 +99,12 @@ class Api:
                 status = {"allowed": True, "reason": "the test server allows everything"}
         head = {"kind": type.kind, "apiVersion": type.api_version, "metadata": {"creationTimestamp": None}}
         return Response.of_json({**head, "spec": spec, "status": status}, 201)
+
+    def _token_request(self, request: Request, namespace: str, name: str) -> Response:
+        if request.method != "POST":
+            raise method_not_allowed()
+        self._store.get(SERVICE_ACCOUNTS, namespace, name)
+        return Response.of_json(answered(_body(request), namespace, name, self._credentials), 201)
 
     def _token_status(self, spec: dict[str, Any]) -> dict[str, Any]:
         found = self._credentials.user_of_token(spec.get("token", ""))

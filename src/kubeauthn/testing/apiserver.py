@@ -31,6 +31,7 @@ from kubeauthn.testing._identity import Credentials, PeerCertificate, User, bear
 from kubeauthn.testing._listener import Listener, handshake
 from kubeauthn.testing._records import ConnectionLog, RecordedConnection, RecordedRequest
 from kubeauthn.testing._resources import Catalogue, ResourceType
+from kubeauthn.testing._service_accounts import SERVICE_ACCOUNTS
 from kubeauthn.testing._spdy import SpdyError
 from kubeauthn.testing._status import ApiError, unauthorized
 from kubeauthn.testing._store import Store
@@ -96,6 +97,7 @@ class ApiServer(Faults):
             self._credentials.accept_token(token, User(user) if isinstance(user, str) else user)
         self._catalogue = Catalogue()
         self._catalogue.add(CERTIFICATE_REQUESTS)
+        self._catalogue.add(SERVICE_ACCOUNTS)
         self._store = Store()
         self._connections = ConnectionLog()
         self._stopping = Event()

@@ -12,6 +12,7 @@ import contextlib
 import selectors
 import socket
 import struct
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING
@@ -47,7 +48,7 @@ class Tunnel:
         return f"{self.host}:{self.port}"
 
 
-class _Proxy:
+class _Proxy(ABC):
     """What both have: the listener, the record, and the bytes that go to and fro."""
 
     scheme = ""
@@ -123,9 +124,9 @@ class _Proxy:
         same_password = compare_digest(password.encode(), (self._password or "").encode())
         return same_name and same_password
 
+    @abstractmethod
     def _negotiate(self, client: socket.socket) -> tuple[Tunnel, bytes]:
         """Whereto, and what the client has sent already behind its question."""
-        raise NotImplementedError
 
 
 class ConnectProxy(_Proxy):

@@ -6,17 +6,15 @@ import os
 import time
 from urllib.parse import quote_plus
 
-from kubeauthn._core import limits as file_limits
 from kubeauthn._core.oidc.authorization import told
 from kubeauthn._core.oidc.provider import Provider, discovery_address, read_provider
 from kubeauthn._core.oidc.tokens import TokenReply, VerifiedIdToken, read_reply, verify_id_token
-from kubeauthn._io.issuer_http import ask
+from kubeauthn._io.issuer_http import ask, trusting
 from kubeauthn._secret import Secret
 from kubeauthn.errors import EnvironmentFailure, LoginFailed, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Mapping
     from typing import Any
 
@@ -32,7 +30,7 @@ class Issuer:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._secret = client_secret(settings)
-        self._context = _context(settings)
+        self._context = trusting(settings.issuer_url, settings.certificate_authority)
         self._provider: Provider | None = None
 
     @property
@@ -155,16 +153,3 @@ def client_secret(settings: Settings) -> Secret:
     if not text:
         raise EnvironmentFailure(f"{settings.secret_file}: holds no client secret")
     return Secret(text)
-
-
-def _context(settings: Settings) -> ssl.SSLContext:
-    from kubeauthn._core.kubeconfig.model import Cluster
-    from kubeauthn._io.files import read_bounded
-    from kubeauthn._io.tls import server_context
-
-    authority = b""
-    if settings.certificate_authority:
-        authority = read_bounded(settings.certificate_authority, file_limits.CREDENTIAL_FILE_BYTES)
-        if b"-----BEGIN CERTIFICATE-----" not in authority:
-            raise EnvironmentFailure(f"{settings.certificate_authority}: holds no certificate in PEM")
-    return server_context(Cluster(server=settings.issuer_url, certificate_authority_data=authority))

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 
-from kubeauthn._core.execwire import V1
+from kubeauthn.plugins.kubeconfig_entry import exec_entry
 from kubeauthn.plugins.oidc.settings import ACCESS_TOKEN, DEFAULT_LISTEN, GRANTS, STORES, Settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-INSTALL_HINT = "the login needs kubeauthn: pip install kubeauthn"
 
 
 def words_of(settings: Settings, *first: str) -> list[str]:
@@ -43,25 +36,9 @@ def words_of(settings: Settings, *first: str) -> list[str]:
 
 
 def kubeconfig_entry(settings: Settings, name: str = "oidc") -> list[str]:
-    """Lines of YAML. JSON's strings are YAML's too, so nothing in them can end a line."""
+    """Lines of YAML."""
     return [
         "# Put this user into your kubeconfig, then choose it for the current context:",
         f"#   kubectl config set-context --current --user={name}",
         *exec_entry(name, words_of(settings)),
-    ]
-
-
-def exec_entry(name: str, words: Sequence[str]) -> list[str]:
-    return [
-        "users:",
-        f"- name: {json.dumps(name)}",
-        "  user:",
-        "    exec:",
-        f"      apiVersion: {V1}",
-        "      command: kubeauthn",
-        "      args:",
-        *(f"      - {json.dumps(word)}" for word in words),
-        "      interactiveMode: IfAvailable",
-        "      provideClusterInfo: false",
-        f"      installHint: {json.dumps(INSTALL_HINT)}",
     ]
