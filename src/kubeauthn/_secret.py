@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+try:
+    # What `hmac` takes where there is no OpenSSL. To import `hmac` is to load OpenSSL, and plugins start often.
+    from _operator import _compare_digest as compare_digest
+except ImportError:  # an interpreter that has it elsewhere
+    from hmac import compare_digest  # type: ignore[no-redef]
+
 
 class Secret:
     """Holds a secret text. `repr`, `str` and `format` show none of it.
@@ -32,8 +38,6 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        from hmac import compare_digest  # not above: it loads OpenSSL, and plugins start often
-
         return compare_digest(
             self._value.encode("utf-8", "surrogatepass"), other._value.encode("utf-8", "surrogatepass")
         )

@@ -254,7 +254,8 @@ class SignatureRefused(TokenError):
 
     public_message = "the token's signature cannot be verified"
     newer_keys_may_help = False
-    """No key at hand has the token's key id: the issuer may have a new one."""
+    """No key at hand has the token's key id, and the issuer, which may have a new one, was not asked or did not answer:
+    the same token may be good a moment later."""
 
 
 class AudienceRefused(TokenError):

@@ -207,6 +207,19 @@ status:
     assert (credential.token.reveal(), credential.expires_at) == ("t0ken", NOW + 60)
 
 
+def with_version(pem: bytes, version: int) -> bytes:
+    """The certificate with another number of its version; 2 is the one that certificates have."""
+    from base64 import encodebytes
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    der = x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+    changed = der.replace(b"\xa0\x03\x02\x01\x02", bytes((0xA0, 0x03, 0x02, 0x01, version)), 1)
+    assert changed != der
+    return b"-----BEGIN CERTIFICATE-----\n" + encodebytes(changed) + b"-----END CERTIFICATE-----\n"
+
+
 def expired(days: int) -> dict[str, str]:
     from datetime import UTC, datetime, timedelta
 
@@ -247,6 +260,8 @@ BAD_REPLIES = {
     "empty token": (reply({"token": ""}), "exec plugin didn't return a token or cert/key pair"),
     "token that is a number": (reply({"token": 12345}), "status.token must be a string"),
     "token with a newline": (reply({"token": "SECRET\r\nX-Evil: 1"}), "no header may carry"),
+    "token with a blank in front": (reply({"token": " SECRET"}), "no header may carry"),
+    "token of blanks": (reply({"token": "  "}), "no header may carry"),
     "token outside ASCII": (reply({"token": "SECRET\u2028"}), "no header may carry"),
     "half a character": (
         reply({"clientCertificateData": "SECRET\ud800", "clientKeyData": "SECRET"}),
@@ -262,6 +277,10 @@ BAD_REPLIES = {
     ),
     "key that does not fit": (reply(pair(key=OTHER.key_pem)), "private key does not match public key"),
     "certificate that is none": (reply(pair(certificate=b"SECRET")), "the certificate is not PEM"),
+    "certificate of a version that there is not": (
+        reply(pair(certificate=with_version(LEAF.certificate_pem, 3))),
+        "the certificate is not PEM",
+    ),
     "key that is none": (reply(pair(key=b"SECRET")), "the private key is not PEM"),
     "expired certificate": (reply(expired(-1)), "client certificate that expired at"),
     "certificate not yet valid": (reply(expired(1)), "not valid before"),

@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from kubeauthn._core import rfc3339
 from kubeauthn._core.credential import ClientIdentity
+from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
 from kubeauthn._secret import Secret
 from kubeauthn.errors import PluginReplyError, StaticCredentialError
 
@@ -34,7 +35,7 @@ def matching_pair(certificate: bytes, key: Secret) -> ClientIdentity:
     """Parse both and compare their public keys. The messages of the parsers are not passed on: they saw the key."""
     try:
         leaf = x509.load_pem_x509_certificates(certificate)[0]
-    except ValueError:
+    except NOT_A_CERTIFICATE:
         raise StaticCredentialError("the certificate is not PEM") from None
     try:
         private_key = load_pem_private_key(key.reveal().encode(), password=None)

@@ -56,7 +56,8 @@ class Credential:
         signer: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.token = token
-        self.authorization = Secret(f"Bearer {token.reveal()}") if token else authorization
+        # Blanks at the end are no part of a header. Go takes them off; others refuse the header, and quote it.
+        self.authorization = Secret(f"Bearer {token.reveal()}".rstrip(" ")) if token else authorization
         self.identity = identity
         self.expires_at = expires_at
         self.signer = signer

@@ -246,7 +246,8 @@ def _expiry(text: str, now: float) -> float:
 
 
 def fits_in_a_header(token: str) -> bool:
-    return token.isascii() and token.isprintable()
+    """Visible ASCII and blanks, but none in front: a server takes what stands there for no token at all."""
+    return token.isascii() and token.isprintable() and not token.startswith(" ")
 
 
 def _decode_base64(text: str) -> bytes:

@@ -17,6 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 
 from kubeauthn._core.authentication import fetch_limits
+from kubeauthn._io.bounded_body import read_bounded
 from kubeauthn._secret import Secret
 from kubeauthn.errors import EnvironmentFailure
 
@@ -131,7 +132,7 @@ class AsyncDocuments:
         ):
             if response.status_code in _REDIRECTS and (location := response.headers.get("location", "")):
                 return Document(response.status_code, "", b""), location
-            body = await _bounded_body(response, target, most_bytes)
+            body = await read_bounded(response, _place(target), most_bytes)
             return Document(response.status_code, response.headers.get("content-type", ""), body), ""
 
 
@@ -140,22 +141,6 @@ async def look_up(host: str) -> list[str]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-async def _bounded_body(response: httpx2.Response, target: httpx2.URL, most_bytes: int) -> bytes:
-    encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("", "identity"):
-        raise EnvironmentFailure(f"{_place(target)} answered compressed, which was not asked for")
-    too_large = f"{_place(target)} answered more than {most_bytes} bytes"
-    told = response.headers.get("content-length", "")
-    if told.isascii() and told.isdigit() and (len(told) > 18 or int(told) > most_bytes):
-        raise EnvironmentFailure(too_large)
-    body = bytearray()
-    async for piece in response.aiter_raw():
-        body += piece
-        if len(body) > most_bytes:
-            raise EnvironmentFailure(too_large)
-    return bytes(body)
 
 
 def _checked(url: str) -> httpx2.URL:

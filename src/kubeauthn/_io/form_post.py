@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
+from kubeauthn._io.bounded_body import read_bounded
 from kubeauthn.errors import EnvironmentFailure, UsageError
 
 if TYPE_CHECKING:
@@ -52,14 +53,7 @@ class FormPoster:
         async with self._client.stream("POST", self._url, data=dict(fields), headers=headers) as response:
             if response.status_code != 200:
                 raise EnvironmentFailure(f"{self.place} answered {response.status_code}")
-            if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-                raise EnvironmentFailure(f"{self.place} answered compressed, which was not asked for")
-            body = bytearray()
-            async for piece in response.aiter_raw():
-                body += piece
-                if len(body) > self._most_bytes:
-                    raise EnvironmentFailure(f"{self.place} answered more than {self._most_bytes} bytes")
-            return bytes(body)
+            return await read_bounded(response, self.place, self._most_bytes)
 
     async def close(self) -> None:
         await self._client.aclose()

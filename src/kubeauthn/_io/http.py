@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
-import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
 
 from kubeauthn._core import limits
 from kubeauthn.errors import EnvironmentFailure
+
+T = TypeVar("T")
 
 
 def get_json(url: str, context: ssl.SSLContext) -> dict[str, Any]:
@@ -29,14 +32,9 @@ def _exchange(method: str, url: str, context: ssl.SSLContext, fields: Mapping[st
     place = _checked_place(url)
     failure = ""
     try:
-        with (
-            # Not compressed: a small piece of the body must not become a large one.
-            httpx2.Client(
-                verify=context, timeout=limits.HTTP_SECONDS, headers={"Accept-Encoding": "identity"}
-            ) as client,
-            client.stream(method, url, data=fields) as response,
-        ):
-            status, body = response.status_code, _bounded_body(response, place)
+        status, body = _in_a_loop(_answer(method, url, context, fields, place))
+    except TimeoutError:
+        failure = f"{place} did not end its answer within {limits.HTTP_SECONDS:g} s"
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         failure = f"{place} cannot be reached: {type(error).__name__}: {error}"
     if failure:
@@ -55,17 +53,34 @@ def _exchange(method: str, url: str, context: ssl.SSLContext, fields: Mapping[st
     return document
 
 
-def _bounded_body(response: httpx2.Response, place: str) -> bytes:
-    """The client's time limit is for each piece; a body of many small ones has the same limit for all of them."""
-    deadline = time.monotonic() + limits.HTTP_SECONDS
-    body = bytearray()
-    for chunk in response.iter_raw():
-        body += chunk
-        if len(body) > limits.HTTP_DOCUMENT_BYTES:
-            raise EnvironmentFailure(f"{place} answered more than {limits.HTTP_DOCUMENT_BYTES} bytes")
-        if time.monotonic() > deadline:
-            raise EnvironmentFailure(f"{place} did not end its answer within {limits.HTTP_SECONDS:g} s")
-    return bytes(body)
+async def _answer(
+    method: str, url: str, context: ssl.SSLContext, fields: Mapping[str, str] | None, place: str
+) -> tuple[int, bytes]:
+    # Not compressed: a small piece of the body must not become a large one.
+    headers = {"Accept-Encoding": "identity"}
+    async with (
+        # For the whole: an answer that comes byte by byte, its head included, has no more time than any other. The
+        # HTTP library itself bounds the size of the head.
+        asyncio.timeout(limits.HTTP_SECONDS),
+        httpx2.AsyncClient(verify=context, timeout=None, headers=headers) as client,
+        client.stream(method, url, data=fields) as response,
+    ):
+        body = bytearray()
+        async for chunk in response.aiter_raw():
+            body += chunk
+            if len(body) > limits.HTTP_DOCUMENT_BYTES:
+                raise EnvironmentFailure(f"{place} answered more than {limits.HTTP_DOCUMENT_BYTES} bytes")
+        return response.status_code, bytes(body)
+
+
+def _in_a_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Whoever calls this waits for it. A thread that has an event loop already cannot run another one."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as other_thread:
+        return other_thread.submit(asyncio.run, work).result()
 
 
 def _checked_place(url: str) -> str:

@@ -14,6 +14,8 @@ from kubeauthn._core.execproxy import TLS_NAME, ProxyIdentity
 from kubeauthn._core.kubeconfig.model import Cluster
 from kubeauthn.errors import EnvironmentFailure, KubeconfigError, StaticCredentialError
 
+_ENDS = "_kubeauthn_ends"
+
 
 class ServerNameContext(ssl.SSLContext):
     """A context that asks for, and checks, a name of our choosing.
@@ -101,6 +103,7 @@ def presented_certificate(cluster: Cluster, seconds: float) -> bytes:
 
 def load_identity(context: ssl.SSLContext, identity: ClientIdentity) -> None:
     """`load_cert_chain` takes only paths, so it is given paths that lead to memory."""
+    setattr(context, _ENDS, identity.not_after)
     if not identity.key:  # it is elsewhere, and never comes here
         from kubeauthn._core.signing_identity import SigningIdentity
         from kubeauthn._io.tls_signer import install
@@ -116,6 +119,11 @@ def load_identity(context: ssl.SSLContext, identity: ClientIdentity) -> None:
             context.load_cert_chain(certificate, key, password=_no_password)
         except ssl.SSLError as error:
             raise StaticCredentialError(f"the client certificate cannot be used: {error.reason or 'refused'}") from None
+
+
+def identity_end(context: ssl.SSLContext) -> float | None:
+    """When the certificate ends that `load_identity` gave to a context; None where it gave none, or it is not known."""
+    return getattr(context, _ENDS, None) or None
 
 
 def _client_context(server_name: str) -> ssl.SSLContext:

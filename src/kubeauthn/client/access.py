@@ -164,8 +164,13 @@ class Access:
         if url.startswith(self._beginning):
             return
         # HTTP libraries do not agree where a host ends that has a backslash behind it.
-        if "\\" in url or _origin(url) != self._origin:
-            raise UsageError(f"this client carries credentials for {self.server} and sends nothing to {_shown(url)}")
+        try:
+            elsewhere = "\\" in url or _origin(url) != self._origin
+            place = _shown(url) if elsewhere else ""
+        except ValueError:
+            elsewhere, place = True, "an address that is none"
+        if elsewhere:
+            raise UsageError(f"this client carries credentials for {self.server} and sends nothing to {place}")
 
 
 def open_access(

@@ -16,6 +16,7 @@ from kubeauthn._core.execproxy import ENVIRONMENT, switched_on
 from kubeauthn._core.hints import HintLimit
 from kubeauthn._core.interaction import gets_the_terminal
 from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig, User
+from kubeauthn._core.kubeconfig.proxy import proxy_from_environment
 from kubeauthn._core.policy import PluginPolicy, permitted_path
 from kubeauthn._core.record import record
 from kubeauthn._io.lookup import find_executable, find_unexecutable
@@ -178,19 +179,27 @@ def exec_plugin(
     return ProxyPlugin(config, cluster, options, clock=clock)
 
 
-_shared: dict[tuple[ExecConfig, Cluster, ExecOptions], RefreshedSource] = {}
+_shared: dict[tuple[ExecConfig, Cluster, ExecOptions, str], RefreshedSource] = {}
 _shared_lock = threading.Lock()
 
 
 def shared_exec_source(config: ExecConfig, cluster: Cluster, options: ExecOptions) -> RefreshedSource:
     """One source for all clients in the process that were built from the same entry, cluster and options."""
-    key = (config, cluster, options)
+    key = (config, cluster, options, _proxy_in_between(cluster) if options.exec_proxy else "")
     with _shared_lock:
         source = _shared.get(key)
         if source is None:
             plugin = exec_plugin(config, cluster, options)
             source = _shared[key] = RefreshedSource(plugin.make_credential)
         return source
+
+
+def _proxy_in_between(cluster: Cluster) -> str:
+    """A local proxy stays, and goes the way to the server that the environment named when it was started."""
+    try:
+        return proxy_from_environment(cluster.server, os.environ)
+    except ValueError:
+        return "of no use"  # which the local proxy will say itself
 
 
 def forget_shared_sources() -> None:

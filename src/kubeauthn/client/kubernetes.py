@@ -18,7 +18,7 @@ from functools import wraps
 from typing import Any
 
 from kubeauthn.client.access import Access, access_and_rest
-from kubeauthn.errors import MissingExtra, UsageError
+from kubeauthn.errors import MissingExtra
 
 try:
     from kubernetes import client
@@ -27,6 +27,7 @@ try:
 except ImportError:
     raise MissingExtra("kubernetes", "kubernetes") from None
 
+from kubeauthn.client._kubernetes_family import fill_or_set_default, open_named
 from kubeauthn.client._urllib3_family import CredentialPool
 from kubeauthn.client.kubernetes_websocket import PLACEHOLDER, ConfiguredAccess, configured_access, open_websocket
 
@@ -63,19 +64,10 @@ def load_kube_config(
 
     `persist_config` and `temp_file_path` are accepted and not used: nothing is ever written.
     """
-    if hasattr(config_file, "read"):
-        raise UsageError("config_file is the path of a kubeconfig; an open file is not taken")
-    if config_file is not None:
-        options["kubeconfig"] = os.path.expanduser(os.fspath(config_file))
-    access, unknown = access_and_rest(context, options)
+    access, unknown = open_named(context, config_file, options)
     if unknown:
         raise TypeError(f"load_kube_config got unexpected arguments: {', '.join(sorted(unknown))}")
-    if client_configuration is not None:
-        _configure(client_configuration, access)
-        return
-    configuration = client.Configuration()
-    _configure(configuration, access)
-    client.Configuration.set_default(configuration)
+    fill_or_set_default(client.Configuration, client_configuration, access, _configure)
 
 
 def _configure(configuration: client.Configuration, access: Access) -> None:

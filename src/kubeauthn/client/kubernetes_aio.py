@@ -12,6 +12,7 @@ Or, for one client without touching the default: `async with api_client(context=
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from kubeauthn.client.access import Access, access_and_rest
@@ -23,6 +24,7 @@ except ImportError:  # not there, or older than its async side
     raise MissingExtra("kubernetes 37 or newer", "kubernetes") from None
 
 from kubeauthn.client._aiohttp_family import session_options
+from kubeauthn.client._kubernetes_family import fill_or_set_default, open_named
 
 __all__ = ["api_client", "load_kube_config"]
 
@@ -39,7 +41,7 @@ def api_client(context: str | None = None, **options: Any) -> client.ApiClient:
 async def load_kube_config(
     context: str | None = None,
     *,
-    config_file: str | None = None,
+    config_file: str | os.PathLike[str] | None = None,
     client_configuration: client.Configuration | None = None,
     **options: Any,
 ) -> None:
@@ -48,19 +50,10 @@ async def load_kube_config(
     The kubeconfig is read here, a plugin runs at the first request. Options are those of `open_access`;
     `config_file` is the library's name for `kubeconfig`.
     """
-    if config_file is not None:
-        options["kubeconfig"] = config_file
-    access, rest = access_and_rest(context, options)
-    if rest:
-        raise UsageError(f"load_kube_config has no option {sorted(rest)[0]!r}")
-    configuration = client.Configuration() if client_configuration is None else client_configuration
-    # What one that is used again still holds is for another server, or for another user.
-    configuration.api_key, configuration.api_key_prefix = {}, {}
-    configuration.username = configuration.password = None
-    configuration.refresh_api_key_hook = None
-    configure(configuration, access)
-    if client_configuration is None:
-        client.Configuration.set_default(configuration)
+    access, unknown = open_named(context, config_file, options)
+    if unknown:
+        raise UsageError(f"load_kube_config has no option {sorted(unknown)[0]!r}")
+    fill_or_set_default(client.Configuration, client_configuration, access, configure)
 
 
 def configure(configuration: client.Configuration, access: Access) -> None:

@@ -141,7 +141,7 @@ def test_a_websocket_carries_the_credential(adapter: Any, library: Any, lab: Lab
         lab.use(cluster={"server": server.url})
         address = server.url.replace("https", "wss") + "/exec"
         with adapter.client() as api, connect_ws(address, api, subprotocols=["v4.channel.k8s.io"]) as websocket:
-            assert websocket.receive_bytes(timeout=5) == b"\1" + server.greeting
+            assert websocket.receive_bytes(timeout=20) == b"\1" + server.greeting
         assert [each.serial for each in server.handshakes] == [certificate.serial]
 
 

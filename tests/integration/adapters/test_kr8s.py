@@ -183,7 +183,7 @@ def test_a_websocket_carries_the_credential_and_a_renewed_one_after_a_401(lab: L
                 async with api.open_websocket(
                     version="v1", namespace="default", url="pods/pod/exec", subprotocols=["v4.channel.k8s.io"]
                 ) as websocket:
-                    seen.append(await websocket.receive_bytes(timeout=5))
+                    seen.append(await websocket.receive_bytes(timeout=20))
             await close_session(api)
             return seen
 

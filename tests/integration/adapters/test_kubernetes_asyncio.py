@@ -113,6 +113,21 @@ def test_a_configuration_of_ones_own_is_set_and_the_default_left_alone(case: Cas
     assert case.library.client.Configuration.get_default_copy().host != ready.server.url
 
 
+def test_the_path_of_the_file_may_begin_with_the_home_and_an_open_file_is_refused(
+    case: Case, ready: Lab, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(ready.folder))
+
+    async def main() -> str:
+        mine = case.library.client.Configuration()
+        await case.adapter.load_kube_config(client_configuration=mine, config_file="~/config")
+        with (ready.folder / "config").open() as file, pytest.raises(UsageError, match="an open file is not taken"):
+            await case.adapter.load_kube_config(client_configuration=mine, config_file=file)
+        return mine.host
+
+    assert asyncio.run(main()) == ready.server.url
+
+
 def test_a_file_of_ones_own(case: Case, ready: Lab, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("KUBECONFIG", "/nonexistent")
 

@@ -66,14 +66,14 @@ def test_exec_in_a_pod_carries_the_credential(lab: Lab):
         printed = BytesIO()
         # The fake pod's output ends without the status that lightkube waits for.
         with adapter.client() as api, pytest.raises(WebSocketDisconnect):
-            api.exec("pod", command=["true"], stdout=printed, timeout=5)
+            api.exec("pod", command=["true"], stdout=printed, timeout=20)
         printed_async = BytesIO()
 
         async def go() -> None:
             api = adapter.async_client()
             try:
                 with pytest.raises(WebSocketDisconnect):
-                    await api.exec("pod", command=["true"], stdout=printed_async, timeout=5)
+                    await api.exec("pod", command=["true"], stdout=printed_async, timeout=20)
             finally:
                 await api.close()
 

@@ -33,6 +33,17 @@ def test_token(driver: Driver, lab: Lab):
     assert lab.plugin.runs == 1
 
 
+def test_blanks_behind_a_token_are_left_off_as_go_does(driver: Driver, lab: Lab):
+    """Some libraries refuse such a header with an error that quotes it: the token would stand in the traceback."""
+    lab.server.accept_token("one", user="jane")
+    lab.plugin.reply(token="one  ")
+    lab.use()
+    with driver.session() as client:
+        outcome = client.list_namespaces()
+    assert outcome.status == 200, "refused, and perhaps with the token in the message"
+    assert lab.tokens() == ["one"]
+
+
 def test_certificate(driver: Driver, lab: Lab):
     certificate = lab.ca.issue_client("jane")
     lab.plugin.reply(certificate=certificate)

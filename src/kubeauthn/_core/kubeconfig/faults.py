@@ -5,7 +5,6 @@ from __future__ import annotations
 from kubeauthn._core.kubeconfig.model import Origin
 from kubeauthn._core.record import record
 from kubeauthn._core.yaml_document import Path, parse
-from kubeauthn._core.yaml_lines import lines_of
 from kubeauthn.errors import KubeconfigError
 
 TYPE_CHECKING = False
@@ -83,6 +82,8 @@ def raise_faults(faults: Sequence[Fault], *, error: type[KubeconfigError] = Kube
 
 def with_lines(faults: Sequence[Fault], text: str) -> list[Fault]:
     """The same faults of one file, with their lines, now that somebody wants to know."""
+    from kubeauthn._core.yaml_lines import lines_of  # a file without faults does not load it
+
     by_index = _entry_paths(text, {fault.path for fault in faults if fault.line is None})
     lines = lines_of(text, by_index.values()) if by_index else {}
     return [
@@ -95,6 +96,8 @@ def with_lines(faults: Sequence[Fault], text: str) -> list[Fault]:
 
 def locate(text: str, path: Path) -> int:
     """The line of a field in a kubeconfig text. `path` may name an entry: `("users", "prod", "user", "exec")`."""
+    from kubeauthn._core.yaml_lines import lines_of
+
     numbered = _entry_paths(text, {path})[path]
     return lines_of(text, [numbered])[numbered]
 

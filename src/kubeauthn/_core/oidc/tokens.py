@@ -15,6 +15,7 @@ from kubeauthn._core.authentication.verify import (
     check_types,
     read_token_header,
 )
+from kubeauthn._core.authentication.written_times import written_times
 from kubeauthn._core.execwire import fits_in_a_header
 from kubeauthn._core.jose.keys import KeySet
 from kubeauthn._core.oidc import limits
@@ -88,7 +89,7 @@ def verify_id_token(
         check_audience(claims, Issuer(url=issuer_url, audiences=(client_id,)))
         _check_party(claims, client_id)
         # 9: not ended
-        ends = check_times(claims, now)
+        ends = check_times(written_times(untrusted), now)
     except AudienceRefused:
         raise LoginFailed(
             f"the id token is not meant for the client {client_id}: it was not used",

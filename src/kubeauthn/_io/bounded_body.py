@@ -1,0 +1,28 @@
+"""The body of an answer as it came over the wire, and no longer than agreed: what is compressed could be any size."""
+
+from __future__ import annotations
+
+from kubeauthn.errors import EnvironmentFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import httpx2
+
+_LONGEST_LENGTH = 18
+"""Digits of a Content-Length; a longer one is too large, whatever it says."""
+
+
+async def read_bounded(response: httpx2.Response, place: str, most_bytes: int) -> bytes:
+    """Raises EnvironmentFailure, which names the place and nothing that came from there."""
+    if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
+        raise EnvironmentFailure(f"{place} answered compressed, which was not asked for")
+    too_large = f"{place} answered more than {most_bytes} bytes"
+    told = response.headers.get("content-length", "")
+    if told.isascii() and told.isdigit() and (len(told) > _LONGEST_LENGTH or int(told) > most_bytes):
+        raise EnvironmentFailure(too_large)
+    body = bytearray()
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) > most_bytes:
+            raise EnvironmentFailure(too_large)
+    return bytes(body)
