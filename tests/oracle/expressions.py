@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.fuzz.cel_mutations import mutated, soup
 from tests.oracle.idioms import idiom, odd_claims
+from tests.oracle.user_expressions import message_text, odd_user, user_text
 
 __all__ = ["CLAIMS", "USER", "Grower", "expression_cases"]
 
@@ -401,8 +402,12 @@ def expression_cases(source: random.Random) -> Iterator[Case]:
     grower = Grower(source)
     while True:
         draw = source.random()
-        if draw < 0.3:
+        if draw < 0.25:
             case: Case = {"expr": idiom(source), "claims": odd_claims(source)}
+        elif draw < 0.29:
+            case = {"expr": user_text(source), "user": odd_user(source), "env": "user"}
+        elif draw < 0.31:
+            case = {"expr": message_text(source), "claims": CLAIMS}
         elif draw < 0.65:
             case = {"expr": grower.grow(grower.any_type(), source.randint(1, 4)), "claims": CLAIMS}
         elif draw < 0.95:

@@ -128,7 +128,8 @@ def _pattern(source: Source) -> str:
     atoms = ("a", "b", ".", "\\d", "\\w", "\\s", "\\b", "[a-z]", "[^a]", "[[:alpha:]]", "\\pL", "(a|b)",
         "(?:ab)", "(?i)A", "^", "$",)  # fmt: skip
     more = ("\\Aa", "a\\z", "(?P<n>a)", "\\x{1F451}", "\\Q.\\E", "(?s).", "[\\d]", "é", "\\.", "(", "[", "a{2}",
-        "(?=a)", "\\1",)  # fmt: skip
+        "(?=a)", "\\1", "\\pm", "\\p{greek}", "\\P{Cased_Letter}", "[\\pCa]", "[^\\p{^ASCII}]", "\\p{Old_Italic}",
+        "\\p{lu",)  # fmt: skip
     repeats = ("", "", "", "*", "+", "?", "*?", "{2}", "{1,3}", "{2,1}", "{1001}", "**")
     return "".join(source.choice((atoms, atoms,
         more) [source.randrange(3)]) + source.choice(repeats) for _ in range(source.randint(1, 4)))  # fmt: skip
@@ -136,7 +137,7 @@ def _pattern(source: Source) -> str:
 
 def _text(source: Source) -> str:
     pieces = ("a", "ab", "abc", "A", "1", "12", " ", "", "é", "👑", "\n", ",", ".", "a,b,,c", "%", "\t", "ß",
-        "\\", "'", '"', "\u0000",)  # fmt: skip
+        "\\", "'", '"', "\u0000", "α", "\u0378",)  # fmt: skip
     return quoted("".join(source.choice(pieces) for _ in range(source.randint(0, 4))))
 
 
@@ -307,8 +308,24 @@ def _forgotten(source: Source) -> str:
         f"optional.none().orValue({one})", f"[{condition}].filter(x, x)"))  # fmt: skip
 
 
+def _growing(source: Source) -> str:
+    """A name for a list, which cel-go lets grow if it was empty."""
+    one, two, three = (
+        source.choice(("[]", "[1]", "dyn([])", "dyn(claims.l)", "[1].filter(y, y > 1)", "['a', 1]")) for _ in "abc"
+    )
+    body = source.choice((f"[dyn(x + {one}), dyn(x + {two}), dyn(x)]", f"x + {one} == x + {two}",
+        f"[1, 2].map(i, x + {one})", f"size(x + {one}) + size(x)", f"(x + {one}).map(y, dyn(x) + {two})",
+        f"{{'a': x + {one}, 'b': dyn(x)}}", f"{two} + x + {one}", f"[x, x + {one}, {two} + x]",
+        f"optional.of(x).optMap(z, z + {one})", f"x + {one}", f"[x + {one}, {{}}[x]]",
+        f"x.exists(y, size(x + {one}) > 1)",
+        f"has(claims.a) ? x + {one} : x + {two}", f"[dyn(x + {one})].flatten() + dyn(x)"))  # fmt: skip
+    name = source.choice(("optMap", "optMap", "optFlatMap"))
+    whole = f"optional.of({three}).{name}(x, {body if name == 'optMap' else f'optional.of({body})'})"
+    return source.choice((whole, whole, f"{whole}.value()", f"{whole}.optMap(z, [dyn(z), dyn(z)])"))
+
+
 _KINDS: tuple[Callable[[Source], str], ...] = (_quantities, _semvers, _addresses, _urls, _patterns, _strings,
-    _numbers, _formats, _times, _named, _origins, _origins, _forgotten,)  # fmt: skip
+    _numbers, _formats, _times, _named, _origins, _origins, _forgotten, _growing,)  # fmt: skip
 
 
 def idiom(source: Source) -> str:

@@ -1,4 +1,7 @@
-"""What a run came to, kept in build/oracle so that the page can be written from runs of an hour."""
+"""What a run came to, kept in build/oracle so that the page can be written from runs of an hour.
+
+The recorded cases have one outcome, the last; generated ones have one for each seed, until build/oracle is removed.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ class Outcome:
     minor: str
     cases: int = 0
     seconds: float = 0.0
+    processor_seconds: float = 0.0
     seed: int | None = None
     meant: dict[str, int] = field(default_factory=dict)
     unanswered: int = 0
@@ -30,20 +34,17 @@ class Outcome:
 def kept(outcome: Outcome) -> Outcome:
     """The outcome, after it was written down."""
     _KEPT.mkdir(parents=True, exist_ok=True)
-    target = _path(outcome.minor, outcome.seed is not None)
-    target.write_text(json.dumps(asdict(outcome)), encoding="utf-8")
+    name = "recorded" if outcome.seed is None else f"generated-{outcome.seed}"
+    (_KEPT / f"{outcome.minor}-{name}.json").write_text(json.dumps(asdict(outcome)), encoding="utf-8")
     return outcome
 
 
-def load(minor: str, *, generated: bool) -> Outcome | None:
-    """The last run of a minor, or None if there was none."""
-    path = _path(minor, generated)
-    if not path.exists():
-        return None
+def load(minor: str, *, generated: bool) -> list[Outcome]:
+    """The runs of a minor that are kept."""
+    return [_read(path) for path in sorted(_KEPT.glob(f"{minor}-{'generated-*' if generated else 'recorded'}.json"))]
+
+
+def _read(path: Path) -> Outcome:
     outcome = Outcome(**json.loads(path.read_text(encoding="utf-8")))
     outcome.unexplained = [Difference(**one) for one in outcome.unexplained]  # type: ignore[arg-type]
     return outcome
-
-
-def _path(minor: str, generated: bool) -> Path:
-    return _KEPT / f"{minor}-{'generated' if generated else 'recorded'}.json"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import subprocess
 from pathlib import Path
@@ -25,6 +26,7 @@ class Oracle:
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self.asked = 0
+        self._processor_seconds = 0.0
 
     def __enter__(self) -> Oracle:
         return self
@@ -56,7 +58,15 @@ class Oracle:
             raise OracleFault(answer["oracleError"])
         return answer
 
+    def processor_seconds(self) -> float:
+        """What it has worked until now. Time on the clock says little on a machine that does other things, too."""
+        if self._process is None:
+            return self._processor_seconds
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return self._processor_seconds + sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
     def close(self) -> None:
+        self._processor_seconds = self.processor_seconds()
         process, self._process = self._process, None
         if process is not None:
             process.kill()

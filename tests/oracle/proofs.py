@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Iterator
+from itertools import combinations
 from typing import Any
 
-import yaml
-
+from kubeauthn._core.authentication.json_text import looks_like_json
 from kubeauthn._core.authentication.load import load_configuration
+from kubeauthn._core.authentication.nodes import Node
 from kubeauthn._core.authentication.verify import check_audience, check_times, check_types
+from kubeauthn._core.authentication.yaml_text import read_yaml
 from kubeauthn.cel import CelError
 from kubeauthn.cel.kubernetes import decode_claims
 from kubeauthn.errors import AuthenticationConfigError, TokenError
@@ -22,11 +25,17 @@ from kubeauthn.errors import AuthenticationConfigError, TokenError
 __all__ = [
     "agree",
     "before_expiry",
+    "canonical",
+    "first_documents",
+    "has_comma_in_tag",
+    "has_critical_header",
     "is_another_order",
     "is_empty_name",
     "is_list_of_kind",
     "is_odd_claim",
-    "without_stray_bits",
+    "with_readable_keys",
+    "without_escaped_names",
+    "without_key_rules",
 ]
 
 Case = dict[str, Any]
@@ -34,11 +43,18 @@ Ask = Callable[[Case], Case]
 _NEUTRAL = {"username": {"expression": "'x'"}}
 _EMAIL_RULE = {"expression": "has(claims.email_verified) || true"}
 """Always kept, and what a name made of an e-mail address needs."""
-_TIMES = ("iss", "aud", "exp", "nbf")
+_REGISTERED = ("iss", "sub", "aud", "exp", "nbf", "iat", "nonce", "at_hash", "_claim_names", "_claim_sources")
 _BAD_SIGNATURE = (
     "oidc: verify token: failed to verify signature: ",
     "oidc: verify token: oidc: id token signed with unsupported algorithm, ",
 )
+_UNREADABLE = "failed to verify signature: fetching keys oidc: failed to decode keys: "
+_MARKER = re.compile(r"[\n\r\x85\u2028](?=---|\.\.\.)")
+_IN_BRACKETS = re.compile(r"\ufeff?(\s|#.*\n|---)*[\[{]")
+_ESCAPED_NAME = re.compile(r'"([^"]*)__(?:dot|dash|slash|underscores)__(?=[^"]*" *:)')
+_INDENTED = re.compile(r"( +)[^ \n]")
+_MOST_PLACES = 5
+_LAST_BRACKETS = 40
 _EMPTY_NAME = "oidc: empty username via claim "
 
 
@@ -105,24 +121,122 @@ def before_expiry(case: Case) -> Case | None:
     return {**case, "now": case["now"] - 1}
 
 
-def without_stray_bits(case: Case) -> Case | None:
-    """The case of a token of which a part has stray bits in its last character, without them."""
-    parts = str(case.get("token") or "").split(".")
-    try:
-        plain = [_encode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))) for part in parts]
-    except ValueError:
+def canonical(case: Case) -> Case | None:
+    """The case of a token that has white space in it, or stray bits in the last character of a part, without them."""
+    if not case.get("token"):
         return None
-    return {**case, "token": ".".join(plain)} if plain != parts else None
+    parts = "".join(str(case["token"]).split()).split(".")
+    try:
+        plain = [_encode(_decode(part)) for part in parts]
+    except ValueError:
+        plain = parts  # something else is wrong with it, which both have to say
+    token = ".".join(plain)
+    return {**case, "token": token} if token != case.get("token") else None
+
+
+def has_critical_header(case: Case, ours: Case) -> bool:
+    """We refuse every token whose header has `crit`; an empty one, or null, is nothing to Kubernetes."""
+    try:
+        head = json.loads(_decode(str(case.get("token")).partition(".")[0]))
+    except ValueError:
+        return False
+    return isinstance(head, dict) and "crit" in head and str(ours.get("error")).startswith(_BAD_SIGNATURE[0])
+
+
+def with_readable_keys(case: Case, ask: Ask) -> Case | None:
+    """The case without the keys that Kubernetes cannot read; None if it can read them all.
+
+    One is enough for it to read none. Each is tried alone.
+    """
+    cured = dict(case)
+    for name, one_set in _key_sets(case):
+        alone = [(key, _set_keys(case, name, [key])) for key in one_set["keys"]]
+        good = [key for key, trial in alone if _UNREADABLE not in str(ask(trial).get("error"))]
+        if len(good) < len(alone):
+            cured = _set_keys(cured, name, good)
+    return cured if cured != case else None
+
+
+def without_key_rules(case: Case) -> Case | None:
+    """The case with keys that do not say what they are for; None if none did."""
+    cured = dict(case)
+    for name, one_set in _key_sets(case):
+        keys = [
+            {member: value for member, value in key.items() if member not in ("use", "key_ops", "alg")}
+            for key in one_set["keys"]
+            if isinstance(key, dict)
+        ]
+        cured = _set_keys(cured, name, keys)
+    return cured if cured != case else None
+
+
+def _key_sets(case: Case) -> Iterator[tuple[str, Case]]:
+    """The key sets of a case, each with the issuer it is for, which is empty for the one for all."""
+    named = {"": case.get("jwks"), **(case.get("jwksByIssuer") or {})}
+    for name, one_set in named.items():
+        if isinstance(one_set, dict) and isinstance(one_set.get("keys"), list):
+            yield name, one_set
+
+
+def _set_keys(case: Case, name: str, keys: list[Any]) -> Case:
+    if not name:
+        return {**case, "jwks": {"keys": keys}}
+    return {**case, "jwksByIssuer": {**case["jwksByIssuer"], name: {"keys": keys}}}
+
+
+def first_documents(case: Case) -> Iterator[Case]:
+    """The case without what may follow its first document: at a marker, after the bracket that closes a document, or
+    where a line has less space before it than the first."""
+    text = str(case["config"])
+    ends = [match.start() + 1 for match in _MARKER.finditer(text)]
+    if _IN_BRACKETS.match(text):
+        ends += [place + 1 for place, character in enumerate(text) if character in "]}"][-_LAST_BRACKETS:]
+    indented = _INDENTED.match(text)
+    less = re.compile(f"\n {{0,{len(indented[1]) - 1}}}[^ \n]").search(text, indented.end()) if indented else None
+    if less:
+        ends.append(less.start() + 1)
+    return ({**case, "config": text[:end]} for end in ends if text[end:].strip())
 
 
 def is_odd_claim(case: Case, theirs: Case, ours: Case) -> bool:
-    """A registered claim in other letters, or a time as a string, and one side refuses the token for its claims."""
+    """A registered claim in other letters or given twice, or a time as a string, and one side refuses the token for
+    its claims or does not know it."""
+    members = _pairs(case)
+    names = [name for name, _ in members]
     odd = any(
-        (name.lower() in _TIMES and name not in _TIMES) or (name in ("exp", "nbf") and isinstance(value, str))
-        for name, value in _claims(case).items()
+        (name.casefold() in _REGISTERED and name not in _REGISTERED)
+        or (name in ("exp", "nbf") and isinstance(value, str))
+        or (name in _REGISTERED and names.count(name) > 1)
+        for name, value in members
     )
     errors = (str(theirs.get("error") or ""), str(ours.get("error") or ""))
-    return odd and any(error.startswith("oidc: verify token") for error in errors)
+    return odd and any(error.startswith("oidc: verify token") or not error for error in errors)
+
+
+def _pairs(case: Case) -> list[tuple[str, Any]]:
+    """The members of the claims, also those that are there twice."""
+    try:
+        found = json.loads(case.get("claims") or "{}", object_pairs_hook=_Members)
+    except ValueError:
+        return []
+    return found if isinstance(found, _Members) else []
+
+
+class _Members(list[tuple[str, Any]]):
+    pass
+
+
+def without_escaped_names(case: Case) -> Case | None:
+    """The case of claims in which a name looks escaped, with another name there."""
+    claims, user = str(case.get("claims") or ""), json.dumps(case.get("user"))
+    renamed = [_ESCAPED_NAME.sub(r'"\1escaped_', text) for text in (claims, user)]
+    if renamed == [claims, user]:
+        return None
+    return {**case, "claims": renamed[0], "user": json.loads(renamed[1])}
+
+
+def has_comma_in_tag(case: Case) -> bool:
+    return re.search(r"!\S*[],[]", str(case["config"])) is not None
 
 
 def _one_check_each(case: Case) -> Iterator[Case]:
@@ -146,7 +260,8 @@ def _one_check_each(case: Case) -> Iterator[Case]:
         alone += [
             {**bare, "claimMappings": used, "claimValidationRules": [_EMAIL_RULE], "userValidationRules": [rule]}
             for rule in entry.get("userValidationRules") or []
-            for used in (mappings, _NEUTRAL, {"username": {"expression": json.dumps(_prefix(mappings))}})
+            for name in ({"username": {"expression": json.dumps(_prefix(mappings))}},)
+            for used in (mappings, _NEUTRAL, name, {**mappings, **name})
         ]
         for one in alone:
             entries = list(document["jwt"])
@@ -206,13 +321,14 @@ def _audience_faults(case: Case) -> Iterator[str]:
 
 
 def _mapped_lists(document: Case) -> Iterator[Case]:
-    """The configuration with `.map(r, r)` behind one, or all, of the expressions for groups and extra values."""
+    """The configuration with `.map(r, r)` behind some, or all, of the expressions for groups and extra values."""
     places = [
         (number, name)
         for number, entry in enumerate(document["jwt"])
         for name in ("groups", *range(len((entry.get("claimMappings") or {}).get("extra") or [])))
     ]
-    for chosen in (*([place] for place in places), places):
+    few = places[:_MOST_PLACES]
+    for chosen in (*(some for count in range(1, len(few) + 1) for some in combinations(few, count)), places):
         copy = json.loads(json.dumps(document))
         for number, name in chosen:
             mappings = copy["jwt"][number].get("claimMappings") or {}
@@ -227,12 +343,19 @@ def _mapped_lists(document: Case) -> Iterator[Case]:
 
 
 def _document(case: Case) -> Case | None:
+    text = str(case["config"])
     try:
-        document = yaml.safe_load(case["config"])
-    except yaml.YAMLError:
+        document = json.loads(text) if looks_like_json(text) else _plain(read_yaml(text).root)
+    except (ValueError, AuthenticationConfigError):
         return None
     good = isinstance(document, dict) and isinstance(document.get("jwt"), list)
     return document if good and all(isinstance(entry, dict) for entry in document["jwt"]) else None
+
+
+def _plain(node: Node) -> Any:
+    if node.kind == "object":
+        return {entry.key: _plain(entry.value) for entry in node.entries}
+    return [_plain(item) for item in node.items] if node.kind == "array" else node.value
 
 
 def _with(case: Case, document: Case) -> Case:
@@ -251,6 +374,10 @@ def _user(answer: Case) -> Case:
     user = answer["user"]
     extra = {key: list(values) for key, values in (user.get("extra") or {}).items()}
     return {**user, "uid": user.get("uid") or "", "groups": list(user.get("groups") or []), "extra": extra}
+
+
+def _decode(part: str) -> bytes:
+    return base64.b64decode(part + "=" * (-len(part) % 4), b"-_", validate=True)
 
 
 def _encode(raw: bytes) -> str:

@@ -21,7 +21,8 @@ from tests.peers.programs import PROGRAMS, Program, find, go_version
 
 NO_GO = 3
 LONGEST_BUILD = 45 * 60
-_REPORT_EVERY = 15
+REPORT_EVERY = 15.0
+"""Seconds."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -41,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def build(program: Program, jobs: int = 2) -> bool:
+def build(program: Program, jobs: int = 2, report_every: float = REPORT_EVERY) -> bool:
     """Build one program, unless it is there."""
     if find(program.name):
         return True
@@ -51,7 +52,7 @@ def build(program: Program, jobs: int = 2) -> bool:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         made = Path(scratch) / program.name
-        failed = _go_build(program, made, jobs, started)
+        failed = _go_build(program, made, jobs, started, report_every)
         if failed:
             say(f"peers: {program.name} failed\n{failed}")
             return False
@@ -60,7 +61,7 @@ def build(program: Program, jobs: int = 2) -> bool:
     return True
 
 
-def _go_build(program: Program, target: Path, jobs: int, started: float) -> str:
+def _go_build(program: Program, target: Path, jobs: int, started: float, report_every: float) -> str:
     go = shutil.which("go") or "go"
     command = [
         go,
@@ -71,6 +72,8 @@ def _go_build(program: Program, target: Path, jobs: int, started: float) -> str:
         f"-p={jobs}",
         f"-modfile={program.modfile}",
     ]
+    if program.tags:
+        command.append(f"-tags={program.tags}")
     if program.package != ".":
         command.append(f"-ldflags=-s -w {_version_flags(program)}")
     command += ["-o", str(target), program.package]
@@ -78,7 +81,7 @@ def _go_build(program: Program, target: Path, jobs: int, started: float) -> str:
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(command, cwd=program.directory, env=environment, stdout=output, stderr=output)
         try:
-            while (code := _wait(process, _REPORT_EVERY)) is None:
+            while (code := _wait(process, report_every)) is None:
                 spent = time.monotonic() - started
                 if spent > LONGEST_BUILD:
                     return f"not done after {LONGEST_BUILD} s"

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["CACHE_VARIABLE", "MINORS", "PROGRAMS", "Program", "cache_directory", "find", "go_version"]
+__all__ = ["CACHE_VARIABLE", "CHECKED_ONLY", "MINORS", "PROGRAMS", "Program", "cache_directory", "find", "go_version"]
 
 HERE = Path(__file__).resolve().parent
 MINORS = ("1.37", "1.36", "1.35", "1.34")
 """Kubernetes minors whose code is compared, the newest first."""
+CHECKED_ONLY = ("1.33",)
+"""Minors of which only what they say of files and expressions is compared: they hand claims to CEL in another form, and
+nobody is authenticated by their rules here."""
 CACHE_VARIABLE = "KUBEAUTHN_PEERS"
 """Names the cache for tests, whose home is not the user's."""
 _RECIPE = "trimpath, no cgo, release's version"
@@ -26,12 +29,13 @@ _SOURCES = ("*.go", "*.s")
 
 @dataclass(frozen=True)
 class Program:
-    """A package of a module under tests/peers; `modfile` is another go.mod for the same sources."""
+    """A package of a module under tests/peers; `modfile` is another go.mod for its sources, `tags` choose of them."""
 
     name: str
     module: str
     package: str = "."
     modfile: str = "go.mod"
+    tags: str = ""
 
     @property
     def directory(self) -> Path:
@@ -44,7 +48,7 @@ class Program:
         return [modfile, modfile.with_suffix(".sum"), *sorted(sources)]
 
     def path(self) -> Path:
-        digest = hashlib.sha256(f"{_RECIPE}\0{go_version()}\0{self.package}".encode())
+        digest = hashlib.sha256(f"{_RECIPE}\0{go_version()}\0{self.package}{self.tags}".encode())
         for file in self.inputs():
             digest.update(f"\0{file.name}\0".encode())
             digest.update(file.read_bytes())
@@ -60,9 +64,11 @@ _LIST = (
     Program("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
     Program("k9s", "k9s", "github.com/derailed/k9s"),
     Program("dex", "dex"),
+    Program("standalone-python", "standalone-python"),
     Program("oracle-1.36", "oracle", modfile="minors/1.36.mod"),
     Program("oracle-1.35", "oracle", modfile="minors/1.35.mod"),
     Program("oracle-1.34", "oracle", modfile="minors/1.34.mod"),
+    Program("oracle-1.33", "oracle", modfile="minors/1.33.mod", tags="plainclaims"),
 )
 PROGRAMS = {program.name: program for program in _LIST}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 from itertools import islice
@@ -13,9 +14,11 @@ from kubeauthn._core.authentication.load import load_configuration
 from kubeauthn.cel import CompileError
 from kubeauthn.cel.kubernetes import claims_environment, user_environment
 from kubeauthn.errors import AuthenticationConfigError
+from kubeauthn.testing import recorded_cel
+from tests.oracle.compare import Sides
 from tests.oracle.configurations import configuration_cases
 from tests.oracle.expressions import expression_cases
-from tests.oracle.meant import meant
+from tests.oracle.meant import DELIBERATE, meant
 from tests.oracle.reduce import reduced
 
 Case = dict[str, Any]
@@ -66,7 +69,7 @@ def test_configurations_are_good_and_bad() -> None:
             good += 1
         except AuthenticationConfigError:
             continue
-    assert 10 < good < 58
+    assert 20 < good < 58  # a token is looked at only where the configuration is good
 
 
 def test_an_expression_is_reduced_to_what_matters() -> None:
@@ -105,6 +108,42 @@ def test_no_difference_of_an_expression_is_excused_by_its_text() -> None:
         ({"panic": "nil map"}, {"evalError": "y"}, "panic"),
     ):
         assert meant(case, theirs, ours, what, nobody, nobody) == ""
+
+
+def test_a_panic_is_excused_by_our_refusal_of_the_same_thing_alone() -> None:
+    case = {"expr": "[?dyn(1)]"}
+    theirs = {"panic": "runtime error: index out of range [0] with length 0"}
+    ours = {"compileError": "ERROR: <input>:1:6: expected type 'optional_type(dyn)' but found 'dyn'"}
+    assert meant(case, theirs, ours, "panic", nobody, nobody) == "panic"
+    assert meant(case, {"panic": "nil map"}, ours, "panic", nobody, nobody) == ""
+    assert meant(case, theirs, {"compileError": "ERROR: no"}, "panic", nobody, nobody) == ""
+    assert meant(case, theirs, {"evalError": ours["compileError"]}, "panic", nobody, nobody) == ""
+
+
+_NESTED = "[1]" + ".map(x, dyn([x, x]))" * 20
+_TEXT = json.dumps({"t": "a" * 400_000})
+
+
+@pytest.mark.parametrize(
+    ("expression", "claims"),
+    [
+        ("quantity('1e2001').isInteger()", "{}"),
+        (f"quantity('{'1' * 2001}').isInteger()", "{}"),
+        ("claims.t.matches('(x+x+){999}y')", _TEXT),
+        (f"'%s'.format([{_NESTED}])", "{}"),
+        (f"[{_NESTED}].flatten(25)", "{}"),
+        ("claims.t.substring(0, 9000).replace('', claims.t.substring(0, 9000)).size()", _TEXT),
+        ("optional.of(lists.range(100000)).optMap(l, lists.range(200).all(x, (l + l).size() > 0))", "{}"),
+        ("optional.of(1)" + ".optMap(x, x + 1)" * 14, "{}"),
+    ],
+    ids=["power", "digits", "pattern", "format", "flatten", "text", "sums", "macros"],
+)
+def test_every_own_limit_is_known_as_one(expression: str, claims: str) -> None:
+    """What the engine says is what the list of deliberate differences is recognised by."""
+    case = {"expr": expression, "claims": claims}
+    ours = recorded_cel.answer(case)
+    assert meant(case, {"value": {"bool": True}, "cost": 1}, ours, "verdict", nobody, nobody) == "limits"
+    assert "limits" in DELIBERATE
 
 
 def test_another_order_has_to_be_proven() -> None:
@@ -182,8 +221,88 @@ def test_lists_are_excused_if_a_map_behind_them_cures_it() -> None:
 def test_yaml_texts_and_second_documents() -> None:
     case = {"config": "a: 1\n---\nb: 2\n"}
     ours = {"strictDecodeError": "the file holds more than one document"}
-    assert meant(case, {}, ours, "decode", nobody, nobody) == "one document"
-    assert meant({"config": "a: 1"}, {}, ours, "decode", nobody, nobody) == ""
+    theirs = {"configErrors": ["x"]}
+
+    def first_alone(one: Case) -> Case:
+        return theirs if one["config"] == "a: 1\n" else ours
+
+    assert meant(case, theirs, ours, "decode", nobody, first_alone) == "one document"
+    assert meant(case, theirs, ours, "decode", nobody, lambda one: ours) == ""
+    assert meant({"config": "a: 1"}, theirs, ours, "decode", nobody, nobody) == ""
     texts = ({"strictDecodeError": "yaml: line 1: a"}, {"strictDecodeError": "yaml: line 2: b"})
     assert meant(case, *texts, "decode", nobody, nobody) == "yaml text"
-    assert meant(case, texts[0], {"strictDecodeError": "unknown field"}, "decode", nobody, nobody) == ""
+    unknown = {"strictDecodeError": "unknown field"}
+    assert meant(case, texts[0], unknown, "decode", nobody, lambda one: unknown) == ""
+
+
+def token(header: dict[str, Any]) -> str:
+    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in (header, CLAIMS))
+    return ".".join([*parts, "AAAA"])
+
+
+def test_a_key_that_says_what_it_is_for_or_cannot_be_read_is_excused_if_the_others_cure_it() -> None:
+    good, odd = {"kty": "RSA", "kid": "1"}, {"kty": "RSA", "kid": "2", "use": "enc"}
+    case = {
+        "config": config(claimMappings={"username": {"claim": "sub", "prefix": ""}}),
+        "claims": json.dumps(CLAIMS),
+        "now": NOW,
+        "token": token({"alg": "RS256"}),
+        "jwks": {"keys": [good, odd]},
+    }
+    unreadable = refused("oidc: verify token: failed to verify signature: fetching keys oidc: failed to decode keys: x")
+
+    def drops_the_set(one: Case) -> Case:
+        return unreadable if any("use" in key for key in one["jwks"]["keys"]) else accepted("u")
+
+    assert meant(case, unreadable, accepted("u"), "verdict", drops_the_set, lambda one: accepted("u")) == "keys"
+    assert meant(case, unreadable, accepted("u"), "verdict", drops_the_set, lambda one: accepted("v")) == ""
+
+    def takes_no_notice(one: Case) -> Case:
+        return accepted("u")
+
+    def minds(one: Case) -> Case:
+        return refused("unsigned") if any("use" in key for key in one["jwks"]["keys"]) else accepted("u")
+
+    assert meant(case, accepted("u"), refused("unsigned"), "verdict", takes_no_notice, minds) == "keys"
+    plain = {**case, "jwks": {"keys": [good]}}
+    assert meant(plain, accepted("u"), refused("unsigned"), "verdict", takes_no_notice, minds) == ""
+
+
+def test_a_token_with_white_space_is_excused_if_without_it_we_agree() -> None:
+    written = token({"alg": "RS256"})
+    case = {"config": config(), "claims": json.dumps(CLAIMS), "now": NOW, "token": written[:9] + "\n" + written[9:]}
+
+    def reads(one: Case) -> Case:
+        return accepted("u") if one["token"] == written else refused("x")
+
+    assert meant(case, accepted("u"), refused("x"), "verdict", nobody, reads) == "canonical"
+    assert meant(case, accepted("v"), refused("x"), "verdict", lambda one: accepted("v"), reads) == ""
+
+
+class _Disordered:
+    """An oracle that gives its answers in turn."""
+
+    def __init__(self, *answers: Case) -> None:
+        self._answers = answers
+        self._asked = 0
+
+    def ask(self, case: Case) -> Case:
+        self._asked += 1
+        return self._answers[self._asked % len(self._answers)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        ([{"int": "1"}, {"int": "3"}, {"int": "2"}], [{"int": "3"}, {"int": "1"}, {"int": "2"}], "map order"),
+        ([{"int": "1"}, {"int": "3"}, {"int": "2"}], [{"int": "1"}, {"int": "3"}, {"int": "2"}], ""),
+        ([{"int": "1"}, {"int": "3"}, {"int": "4"}], [{"int": "3"}, {"int": "1"}, {"int": "4"}], ""),
+    ],
+    ids=["another order each time", "always the same", "other elements"],
+)
+def test_a_list_in_another_order_is_excused_only_where_there_is_none(first: Any, second: Any, reason: str) -> None:
+    ours = recorded_cel.answer({"expr": "[1, 2, 3]", "claims": "{}"})
+    answers = [{**ours, "value": {"list": elements}} for elements in (first, second)]
+    difference = Sides(_Disordered(*answers), "1.37").compare({"expr": "[1, 2, 3]", "claims": "{}"})  # type: ignore[arg-type]
+    assert difference is not None
+    assert (difference.kind, difference.reason) == ("verdict", reason)

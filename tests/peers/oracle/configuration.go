@@ -94,7 +94,7 @@ func (j *judges) authenticators(
 ) (authenticator.Token, error) {
 	all := []authenticator.Token{}
 	for _, entry := range config.JWT {
-		entry.Issuer.EgressSelectorType = "" // there is no egress here; validation has seen it
+		entry = withoutEgress(entry)
 		options := oidc.Options{
 			JWTAuthenticator:     entry,
 			Client:               &http.Client{Transport: issuerOf(entry, given)},

@@ -78,11 +78,13 @@ func inputOf(given expressionCase) (map[string]any, error) {
 			info.Name, info.UID = given.User.Username, given.User.UID
 			info.Groups, info.Extra = given.User.Groups, given.User.Extra
 		}
-		return map[string]any{"user": newUserInfoValue(info)}, nil
+		value, err := userInput(info)
+		return map[string]any{"user": value}, err
 	}
 	claims := map[string]json.RawMessage{}
 	if err := json.Unmarshal([]byte(given.Claims), &claims); err != nil {
 		return nil, err
 	}
-	return map[string]any{"claims": newClaimsValue(claims)}, nil
+	value, err := claimsInput(claims)
+	return map[string]any{"claims": value}, err
 }
