@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import signal
 import sys
 import tempfile
@@ -12,7 +13,7 @@ import time
 import traceback
 from pathlib import Path
 
-from bench import peer, plot, report
+from bench import plot, report
 from bench.measure import Row
 
 SCENARIOS = (
@@ -26,8 +27,10 @@ SCENARIOS = (
     "kubeconfig",
     "signer",
     "proxy",
+    "memory",
     "startup",
     "server_memory",
+    "first_steps",
 )
 
 
@@ -44,13 +47,18 @@ def main() -> int:
     begun = time.monotonic()
     rows: list[Row] = []
     failed: list[str] = []
-    left_out = [] if peer.program() else ["Go, and with it every row beside Kubernetes' own code"]
-    print(header())
-    for name in arguments.only or SCENARIOS:
+    left_out = report.left_out()
+    print(f"{report.described(report.machine())}, load {os.getloadavg()[0]:.2f}")
+    for each in left_out:
+        print(f"left out, because it is not here: {each}")
+    print(header(), flush=True)
+    names = arguments.only or SCENARIOS
+    for number, name in enumerate(names, 1):
         started = time.monotonic()
+        print(f"      {name} begins, {number} of {len(names)}", flush=True)  # its first row may take a minute
         try:
             rows += measured(name, quick=arguments.quick)
-        except Exception:  # the other scenarios are worth their time all the same
+        except (Exception, SystemExit):  # the other scenarios are worth their time all the same
             traceback.print_exc()
             failed.append(name)
         print(f"      {name} took {time.monotonic() - started:.0f} s", flush=True)
@@ -99,9 +107,10 @@ def header() -> str:
 
 def line(row: Row) -> str:
     mark = "-" if row.goal == "none" else "met" if row.met else "MISS"
+    known = "" if row.ratio_within is None else f"ratio ±{row.ratio_within:.1%}"
     return (
         f"{mark:<5} {row.name:<72} {row.ours:>10.3f} {row.unit:<7} {row.peer:>10.3f} {row.ratio:>7.3f} ×  "
-        f"{row.goal:<14} {row.spread:<13} beside {row.peer_name}"
+        f"{row.goal:<14} {row.spread:<13} {known:<13} beside {row.peer_name}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.hot_path import scripted_source
-from bench.measure import Row, interleaved, ratio_row, seconds_per_call
+from bench.measure import Pairs, Row, in_order, own_garbage_only, ratio_row, seconds_per_call
 from bench.server import TOKEN, RunningServer, server_in_another_process
 from kubeauthn._core.kubeconfig.model import Cluster
 from kubeauthn.client.access import Access
@@ -19,47 +20,63 @@ from kubeauthn.client.access import Access
 PATH = "/version"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 GOAL = 1.03
+WARM_UP = 20
 
 SyncPair = tuple[Callable[[], object], Callable[[], object]]
 AsyncPair = tuple[Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]
 
 
 def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
-    # Readings of a request scatter by a tenth and more: a question of 3 % takes many pairs of neighbours.
-    calls, rounds = (10, 40) if quick else (20, 600)
     with server_in_another_process() as server:
         access = _access(folder, server)
         for name, make in SYNC.items():
             with ExitStack() as stack:
-                ours, bare = make(stack, server, access)
-                readings = interleaved(seconds_per_call(ours, calls), seconds_per_call(bare, calls), rounds)
-                yield _row(name, readings)
+                yield _row(name, _measured(*make(stack, server, access), _pairs(quick)))
         for name, make_async in ASYNC.items():
             with asyncio.Runner() as runner:
-                yield runner.run(_async_row(name, make_async, server, access, calls, rounds))
+                yield _row(name, runner.run(_measured_async(make_async, server, access, _pairs(quick))))
 
 
-def _row(name: str, readings: tuple[list[float], list[float]]) -> Row:
-    return ratio_row(f"a request: {name}", readings, peer_name=f"{name} on its own", goal=GOAL)
+def _pairs(quick: bool) -> Pairs:
+    """One request against one: a passing load then falls on neighbours, and the median of many is hardly moved by it.
+
+    Who begins is drawn, so that nothing which comes and goes regularly can fall on one side only. A question of 3 %
+    asks for half a per cent; on a restless machine it ends without.
+    """
+    return Pairs(least=200, most=200, within=1) if quick else Pairs(least=500, most=6000, within=0.004, seconds=20)
 
 
-async def _async_row(
-    name: str, make: Callable[..., Any], server: RunningServer, access: Access, calls: int, rounds: int
-) -> Row:
-    async def reading(call: Callable[[], Awaitable[object]]) -> float:
+def _row(name: str, pairs: Pairs) -> Row:
+    return ratio_row(f"a request: {name}", (pairs.ours, pairs.peer), peer_name=f"{name} on its own", goal=GOAL)
+
+
+def _measured(ours: Callable[[], object], bare: Callable[[], object], pairs: Pairs) -> Pairs:
+    readers = [(seconds_per_call(ours, 1), pairs.ours), (seconds_per_call(bare, 1), pairs.peer)]
+    for _ in range(WARM_UP):
+        ours(), bare()
+    with own_garbage_only():
+        while not pairs.enough():
+            for _, (reading, taken) in in_order(random.getrandbits(1), *readers):
+                taken.append(reading())
+    return pairs
+
+
+async def _measured_async(make: Callable[..., Any], server: RunningServer, access: Access, pairs: Pairs) -> Pairs:
+    async def measure(call: Callable[[], Awaitable[object]], taken: list[float]) -> None:
         started = time.perf_counter()
-        for _ in range(calls):
-            await call()
-        return (time.perf_counter() - started) / calls
+        await call()
+        taken.append(time.perf_counter() - started)
 
     async with AsyncExitStack() as stack:
         ours, bare = await make(stack, server, access)
-        readings: tuple[list[float], list[float]] = ([], [])
-        await reading(ours), await reading(bare)
-        for number in range(rounds):
-            for index, call in ((0, ours), (1, bare)) if number % 2 else ((1, bare), (0, ours)):
-                readings[index].append(await reading(call))
-    return _row(name, readings)
+        for _ in range(WARM_UP):
+            await ours()
+            await bare()
+        with own_garbage_only():
+            while not pairs.enough():
+                for _, (call, taken) in in_order(random.getrandbits(1), (ours, pairs.ours), (bare, pairs.peer)):
+                    await measure(call, taken)
+    return pairs
 
 
 def _access(folder: Path, server: RunningServer) -> Access:

@@ -8,6 +8,7 @@ time of signing on both sides; those beside them have all of it.
 
 from __future__ import annotations
 
+import os
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, utils
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from bench import signer_plugin
-from bench.measure import Row, interleaved, ratio_row, seconds_per_call
+from bench.measure import Row, cpu_per_call, growth_rows, in_turns, interleaved, ratio_row, seconds_per_call
+from bench.processes import resident_megabytes
 from kubeauthn.client.signing import SigningAlgorithm, signing_context
 from kubeauthn.testing import CertificateAuthority
 
@@ -29,6 +31,7 @@ GOAL = 1.3
 CALLS = 20
 HANDSHAKES = 10_000
 THREADS = 8
+SIZES = (1, 10, 100, 1000)
 GROWTH_KIB = 1024.0
 
 
@@ -61,9 +64,19 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
             peer_name="the same key in memory",
             goal=None,
         )
+    sizes = SIZES[:3] if quick else SIZES
+    yield from _growing(partial(shake_hands, contexts["P-256"], server), sizes, 3 if quick else 5)
     yield from signer_plugin.rows(folder, quick=quick)
-    yield memory_row(partial(shake_hands, contexts["P-256"], server), HANDSHAKES // 20 if quick else HANDSHAKES)
-    yield threads_row(partial(shake_hands, contexts["P-256"], server), HANDSHAKES // 20 if quick else HANDSHAKES)
+    yield memory_row(partial(converse, contexts["P-256"], server), HANDSHAKES // 20 if quick else HANDSHAKES)
+    yield threads_row(partial(converse, contexts["P-256"], server), HANDSHAKES // 20 if quick else HANDSHAKES)
+
+
+def _growing(handshake: Callable[[], object], sizes: tuple[int, ...], rounds: int) -> Iterator[Row]:
+    """In processor time, as both ends compute here."""
+    readers = {str(size): lambda size=size: cpu_per_call(handshake, size)() * size for size in sizes}
+    readings = in_turns(readers, rounds)
+    found = {size: readings[str(size)] for size in sizes}
+    yield from growth_rows("signer: handshakes one after the other, P-256 outside", found, 11, unit="ms", scale=1e3)
 
 
 class Timed:
@@ -85,7 +98,7 @@ class Timed:
         self.seconds += time.perf_counter() - started
         return signature
 
-    def excluded_within(self, handshake: Callable[[], None]) -> Callable[[], float]:
+    def excluded_within(self, handshake: Callable[[], object]) -> Callable[[], float]:
         """A reading of a handshake that signs through this object."""
 
         def reading() -> float:
@@ -94,7 +107,7 @@ class Timed:
 
         return reading
 
-    def excluded_beside(self, handshake: Callable[[], None]) -> Callable[[], float]:
+    def excluded_beside(self, handshake: Callable[[], object]) -> Callable[[], float]:
         """A reading of a handshake in which OpenSSL signs unseen: as many signatures are timed apart."""
         kind = "ec" if isinstance(self._key, ec.EllipticCurvePrivateKey) else "rsa"
         algorithm = SigningAlgorithm(kind, padding="none" if kind == "ec" else "pss", hash="sha256", salt=32)
@@ -109,7 +122,7 @@ class Timed:
         return reading
 
 
-def shake_hands(client_context: ssl.SSLContext, server_context: ssl.SSLContext) -> None:
+def shake_hands(client_context: ssl.SSLContext, server_context: ssl.SSLContext) -> tuple[ssl.SSLObject, ssl.SSLObject]:
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_context.wrap_bio(to_client, to_server, server_hostname="localhost")
     server = server_context.wrap_bio(to_server, to_client, server_side=True)
@@ -123,23 +136,32 @@ def shake_hands(client_context: ssl.SSLContext, server_context: ssl.SSLContext) 
             waiting.remove(step)
         if not waiting:
             assert server.getpeercert(True)
-            return
+            return client, server
     raise RuntimeError("the handshake does not end")
 
 
-def memory_row(handshake: Callable[[], None], count: int) -> Row:
+def converse(client_context: ssl.SSLContext, server_context: ssl.SSLContext) -> None:
+    """With a question and an answer: what a connection keeps, such as its session, it has when it reads."""
+    client, server = shake_hands(client_context, server_context)
+    client.write(b"?")
+    assert server.read() == b"?"
+    server.write(b"!")
+    assert client.read() == b"!"
+
+
+def memory_row(handshake: Callable[[], object], count: int) -> Row:
     for _ in range(min(500, count)):  # caches fill first
         handshake()
-    before = resident_kib()
+    before = resident_megabytes(os.getpid()) * 1024
     for _ in range(count):
         handshake()
-    grown = max(0.0, resident_kib() - before)
+    grown = max(0.0, resident_megabytes(os.getpid()) * 1024 - before)
     name = f"signer: growth over {count:,} handshakes"
-    met = grown <= GROWTH_KIB
-    return Row(name, grown, before, "KiB", grown / before, f"≤ {GROWTH_KIB:g} KiB", met, "", "the process before")
+    met, told = grown <= GROWTH_KIB, f"over {count:,}"
+    return Row(name, grown, before, "KiB", grown / before, f"≤ {GROWTH_KIB:g} KiB", met, told, "the process before")
 
 
-def threads_row(handshake: Callable[[], None], count: int) -> Row:
+def threads_row(handshake: Callable[[], object], count: int) -> Row:
     """Counts errors: a failed handshake is one."""
 
     def one(_: int) -> int:
@@ -152,11 +174,4 @@ def threads_row(handshake: Callable[[], None], count: int) -> Row:
     with ThreadPoolExecutor(THREADS) as pool:
         failed = sum(pool.map(one, range(count)))
     name = f"signer: errors in {count:,} handshakes on {THREADS} threads"
-    return Row(name, failed, count, "errors", failed / count, "0", failed == 0, "", "all of them")
-
-
-def resident_kib() -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return float(line.split()[1])
-    raise RuntimeError("no VmRSS")
+    return Row(name, failed, count, "errors", failed / count, "0", failed == 0, f"over {count:,}", "all of them")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"k8s.io/client-go/plugin/pkg/client/auth/exec"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -20,15 +21,10 @@ func (a *answersAtOnce) RoundTrip(request *http.Request) (*http.Response, error)
 	return &a.response, nil
 }
 
-// prepareExec makes client-go's exec authenticator around such a transport. With a plugin whose credential lasts, a run
-// is the hot path; with one whose credential has expired, each run starts the plugin.
-func (b *bench) prepareExec(line []byte) (answer, error) {
-	var order struct{ Name, Command string }
-	if err := json.Unmarshal(line, &order); err != nil {
-		return nil, err
-	}
+// withCredentials is client-go's exec authenticator around such a transport.
+func withCredentials(command string) (http.RoundTripper, error) {
 	plugins, err := exec.GetAuthenticator(&api.ExecConfig{
-		Command:         order.Command,
+		Command:         command,
 		APIVersion:      "client.authentication.k8s.io/v1",
 		InteractiveMode: api.NeverExecInteractiveMode,
 	}, nil)
@@ -39,8 +35,25 @@ func (b *bench) prepareExec(line []byte) (answer, error) {
 	if err := plugins.UpdateTransportConfig(config); err != nil {
 		return nil, err
 	}
-	client := config.WrapTransport(&answersAtOnce{http.Response{StatusCode: http.StatusOK}})
-	request, err := http.NewRequest(http.MethodGet, "https://127.0.0.1:6443/api", nil)
+	return config.WrapTransport(&answersAtOnce{http.Response{StatusCode: http.StatusOK}}), nil
+}
+
+func aRequest() (*http.Request, error) {
+	return http.NewRequest(http.MethodGet, "https://127.0.0.1:6443/api", nil)
+}
+
+// prepareExec: with a plugin whose credential lasts, a run is the hot path; with one whose credential has expired, each
+// run starts the plugin.
+func (b *bench) prepareExec(line []byte) (answer, error) {
+	var order struct{ Name, Command string }
+	if err := json.Unmarshal(line, &order); err != nil {
+		return nil, err
+	}
+	client, err := withCredentials(order.Command)
+	if err != nil {
+		return nil, err
+	}
+	request, err := aRequest()
 	if err != nil {
 		return nil, err
 	}
@@ -54,4 +67,37 @@ func (b *bench) prepareExec(line []byte) (answer, error) {
 		return nil
 	}
 	return answer{}, b.prepared[order.Name](1)
+}
+
+// storm has so many requests ask for a credential at once, when there is none yet. client-go keeps an authenticator for
+// each command, so the command must be one that was not used before.
+func (b *bench) storm(line []byte) (answer, error) {
+	var order struct {
+		Command string
+		Callers int
+	}
+	if err := json.Unmarshal(line, &order); err != nil {
+		return nil, err
+	}
+	client, err := withCredentials(order.Command)
+	if err != nil {
+		return nil, err
+	}
+	failures := make(chan error, order.Callers)
+	begun := time.Now()
+	for range order.Callers {
+		go func() {
+			request, err := aRequest()
+			if err == nil {
+				_, err = client.RoundTrip(request)
+			}
+			failures <- err
+		}()
+	}
+	for range order.Callers {
+		if err := <-failures; err != nil {
+			return nil, err
+		}
+	}
+	return answer{"seconds": time.Since(begun).Seconds()}, nil
 }

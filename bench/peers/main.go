@@ -40,6 +40,7 @@ var orders = map[string]func(*bench, []byte) (answer, error){
 	"prepare check":        (*bench).prepareCheck,
 	"prepare evaluate":     (*bench).prepareEvaluate,
 	"prepare exec":         (*bench).prepareExec,
+	"storm":                (*bench).storm,
 	"load":                 (*bench).load,
 }
 

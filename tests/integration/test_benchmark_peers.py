@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from bench import peer, tokens
+from bench.hot_path import STORM_SECONDS, StormPlugin
 from kubeauthn.server import Authenticator, load_configuration
 from kubeauthn.testing._signing import SigningKey
+from kubeauthn.testing.plugins import PluginDirectory
 
 pytestmark = pytest.mark.needs("go")
 
@@ -51,6 +54,18 @@ def test_a_token_that_is_refused_is_not_timed(kubernetes: peer.Peer) -> None:
         kubernetes.order(
             "prepare authenticate", name="x", config=tokens.PLAIN, keys=keys, tokens=tokens.signed(key, 1, listed=True)
         )
+
+
+def test_client_go_runs_a_plugin_once_for_all_callers(kubernetes: peer.Peer, tmp_path: Path) -> None:
+    plugin = StormPlugin(tmp_path / "storm")
+    assert kubernetes.order("storm", command=str(plugin.path), callers=20)["seconds"] >= STORM_SECONDS
+    assert plugin.runs == 1
+
+
+def test_a_storm_whose_plugin_fails_is_not_timed(kubernetes: peer.Peer, tmp_path: Path) -> None:
+    plugin = PluginDirectory(tmp_path).script("plugin", "exit 3\n")
+    with pytest.raises(RuntimeError, match="exit code 3"):
+        kubernetes.order("storm", command=str(plugin), callers=2)
 
 
 def test_an_order_that_is_unknown_is_answered_with_an_error(kubernetes: peer.Peer) -> None:

@@ -3,8 +3,9 @@
 //	load -address 127.0.0.1:8443 -ca ca.pem -bodies FILE [-h2] [-connections 8] [-requests 10000] [-rate 0]
 //
 // Each line of FILE is the body of a request; they are sent in turns. With a rate, requests are due at fixed moments
-// and a latency is counted from the moment that its request was due, so that a server that stalls is seen to. One line
-// of JSON on standard output says what came of it.
+// and a latency is counted from the moment that its request was due, so that a server that stalls is seen to. "late" is
+// what of it is nobody's but the machine's: how much later than asked for this program was woken, with nothing else to
+// do. One line of JSON on standard output says what came of it.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"sort"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -60,7 +61,7 @@ func main() {
 			askers = append(askers, overHTTP1(*address, settings))
 		}
 	}
-	latencies := make([]time.Duration, *requests)
+	latencies, late := make([]time.Duration, *requests), make([]time.Duration, *requests)
 	var next, wrong atomic.Int64
 	var example atomic.Value
 	var done sync.WaitGroup
@@ -77,7 +78,10 @@ func main() {
 				due := time.Now()
 				if *rate > 0 {
 					due = begun.Add(time.Duration(float64(number) / *rate * float64(time.Second)))
-					time.Sleep(time.Until(due))
+					if early := time.Until(due); early > 0 {
+						time.Sleep(early)
+						late[number] = time.Since(due)
+					}
 				}
 				answer, err := ask(bodies[(*first+number)%len(bodies)])
 				latencies[number] = time.Since(due)
@@ -93,7 +97,11 @@ func main() {
 	}
 	done.Wait()
 	seconds := time.Since(begun).Seconds()
-	sort.Slice(latencies, func(a, b int) bool { return latencies[a] < latencies[b] })
+	slices.Sort(latencies)
+	// Only those that waited for their moment: the others were sent as soon as a connection was free.
+	late = slices.DeleteFunc(late, func(one time.Duration) bool { return one == 0 })
+	slices.Sort(late)
+	late = append(late, 0)
 	told, _ := example.Load().(string)
 	must(0, json.NewEncoder(os.Stdout).Encode(map[string]any{
 		"requests": *requests,
@@ -102,6 +110,7 @@ func main() {
 		"example":  told,
 		"p50":      latencies[*requests/2].Seconds(),
 		"p99":      latencies[*requests*99/100].Seconds(),
+		"late":     late[(len(late)-1)*99/100].Seconds(),
 	}))
 }
 
