@@ -33,7 +33,7 @@ help: ## this list
 
 # Third-party packages by version and hash. Byte code is left to the first import: most of it is never imported.
 define install_third_party
-	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r constraints.txt
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $(2)
 endef
 
 # The package itself, in place. hatchling came with the constraints, so nothing is downloaded for the build.
@@ -41,20 +41,28 @@ define install_package
 	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 endef
 
+# What the demo and the commands need, a tenth of the whole: who only looks at it waits seconds, not minutes.
+.venv/.demo: constraints-demo.txt pyproject.toml README.md scripts/find-python
+	@echo "setting up .venv: some seconds, once"
+	@$(find_oldest); "$$python" -m venv .venv
+	$(call install_third_party,.venv,constraints-demo.txt)
+	$(call install_package,.venv)
+	@touch $@
+
 .venv/.third-party: constraints.txt scripts/find-python
 	@echo "setting up .venv: a minute or two, once"
 	@$(find_oldest); "$$python" -m venv .venv
-	$(call install_third_party,.venv)
+	$(call install_third_party,.venv,constraints.txt)
 	@touch $@
 
 .venv/.package: .venv/.third-party pyproject.toml README.md
 	$(call install_package,.venv)
-	@touch $@
+	@touch $@ .venv/.demo
 
 .venv-newest/.third-party: constraints.txt scripts/find-python
 	@echo "setting up .venv-newest: a minute or two, once"
 	@$(find_newest); "$$python" -m venv .venv-newest
-	$(call install_third_party,.venv-newest)
+	$(call install_third_party,.venv-newest,constraints.txt)
 	@touch $@
 
 .venv-newest/.package: .venv-newest/.third-party pyproject.toml README.md
@@ -66,7 +74,7 @@ setup: .venv/.package ## the virtual environment in .venv
 test: setup ## the tests (PYTEST_ARGS="-k name" for some of them; CI=true adds two slow ones)
 	$(PY) -m pytest $(SUITES) $(PARALLEL) $(PYTEST_ARGS)
 
-demo: setup ## the whole thing end to end on this machine
+demo: .venv/.demo ## the whole thing end to end on this machine
 	.venv/bin/kubeauthn demo
 
 check: test check-rest ## what CI runs

@@ -27,7 +27,7 @@ class PlaygroundProcess:
 
     def end(self) -> tuple[int, str]:
         self.process.send_signal(signal.SIGINT)
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=50)
         return self.process.returncode, self.said + out + err
 
     def __enter__(self) -> PlaygroundProcess:

@@ -60,7 +60,7 @@ def on_terminal(words: list[str], width: int = 80, *, stdout: bool = True, **env
                 except OSError:
                     break
                 seen += piece
-        return process.wait(10), seen.decode().replace("\r\n", "\n")
+        return process.wait(40), seen.decode().replace("\r\n", "\n")
     finally:
         process.kill()
         process.wait()
@@ -93,6 +93,15 @@ def test_explain_fits_its_columns_into_the_terminal(width: int, files: tuple[str
     assert column == {32}, "a long name of an extra value does not push the column away"
     joined = " ".join(line.strip() for line in lines)
     assert LONG in joined
+
+
+@pytest.mark.parametrize("words", [["--help"], ["signer", "--help"], ["check", "--help"]])
+def test_help_fits_into_the_terminal(words: list[str]):
+    code, seen = on_terminal(words, 80)
+    assert code == 0
+    lines = bare(seen).splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert max(map(len, lines)) > 70, "and uses the room that there is"
 
 
 def test_the_same_in_a_pipe_is_plain_and_not_folded(files: tuple[str, str]):
@@ -212,3 +221,27 @@ def test_a_request_that_waits_for_approval_counts_the_seconds(tmp_path: Path):
     assert "waiting: for the approval of kubeauthn-" in seen
     assert re.search(r"\r\x1b\[Kwaiting for somebody who approves kubeauthn-\S+ \(1 s\)", seen)
     assert seen.endswith("\r\x1b[K")
+
+
+def test_a_login_in_the_browser_counts_the_time_that_is_left_down(own_environment: Path):
+    words = [
+        "plugin",
+        "oidc",
+        "--login",
+        "--client-id=kubernetes",
+        "--no-browser",
+        "--listen=127.0.0.1:0",
+        "--timeout=4",
+    ]
+    with Issuer() as issuer:
+        authority = own_environment / "ca.pem"
+        authority.write_bytes(issuer.ca.certificate_pem)
+        words += [f"--issuer-url={issuer.url}", f"--certificate-authority={authority}"]
+        code, seen = on_terminal(words, stdout=False)
+    assert code != 0
+    assert "log in at http://127.0.0.1:" in seen
+    left = [int(second) for second in re.findall(r"\rwaiting for the login, 0:0(\d) left ", seen)]
+    assert len(left) > 1
+    assert left == sorted(left, reverse=True)
+    assert "\r\x1b[K" in seen, "and the line is taken back"
+    assert "nobody logged in within 4 s" in seen

@@ -66,7 +66,11 @@ def printed(*argv: str) -> str:
     ("words", "expected"),
     [
         pytest.param(["sch"], ["schema"], id="a command"),
-        pytest.param(["plugin", ""], ["check", "oidc", "cache", "eks"], id="the second word of a command"),
+        pytest.param(
+            ["plugin", ""],
+            ["check", "oidc", "cache", "eks", "service-account", "github-actions"],
+            id="the second word of a command",
+        ),
         pytest.param(["check", "--str"], ["--strict"], id="an option"),
         pytest.param(["check", "-o", ""], ["text", "json", "sarif", "github"], id="a choice"),
         pytest.param(["check", "--output", "s"], ["sarif"], id="a choice that has begun"),
@@ -86,7 +90,7 @@ def test_every_command_and_every_option_is_offered(folder: Path):
     shapes = command_shapes(World(stdin=sys.stdin, stdout=sys.stdout, stderr=sys.stderr, environ=os.environ))
     assert set(shapes) == set(COMMANDS)
     assert {name.split()[0] for name in COMMANDS} <= set(offers(folder, ""))
-    for name in ("raw", "serve", "signer doctor", "bridge run"):
+    for name in ("raw", "serve", "signer doctor", "bridge run", "plugin service-account", "plugin github-actions"):
         assert offers(folder, *name.split(), "-") == [word for o in shapes[name].options for word in o.spellings]
 
 
@@ -147,7 +151,12 @@ SHELLS = {
 
 
 @pytest.mark.parametrize(
-    "shell", ["bash", *(pytest.param(name, marks=pytest.mark.needs(name)) for name in ("zsh", "fish"))]
+    "shell",
+    [
+        "bash",
+        pytest.param("zsh", marks=pytest.mark.needs("zsh")),
+        pytest.param("fish", marks=pytest.mark.needs("fish")),
+    ],
 )
 def test_tab_in_a_terminal(shell: str, folder: Path, tmp_path: Path, own_environment: Path):
     """An interactive shell, keys as a person would press them; `kubeauthn` is a function that shows its words."""
@@ -169,6 +178,9 @@ def test_tab_in_a_terminal(shell: str, folder: Path, tmp_path: Path, own_environ
             ("kubeauthn che\t--str\t-o sa\tmy\t\n", "<check><--strict><-o><sarif><my configuration.yaml>"),
             ("kubeauthn plugin che\t--api-version v1b\t\n", "<plugin><check><--api-version><v1beta1>"),
             ("kubeauthn whoami --context te\t\n", "<whoami><--context><test>"),
+            ("kubeauthn whoami --cont\t\n", "<whoami><--context>"),
+            ("kubeauthn plugin ser\trobot --context te\t\n", "<plugin><service-account><robot><--context><test>"),
+            ("kubeauthn plugin gi\t--audience prod\n", "<plugin><github-actions><--audience><prod>"),
         ):
             type_in(terminal, keys)
             assert expected in read_until(terminal, expected)
@@ -187,6 +199,8 @@ def test_what_fish_offers(folder: Path, own_environment: Path, tmp_path: Path):
     asked = {
         "sch": ["schema"],
         "plugin ch": ["check"],
+        "plugin gi": ["github-actions"],
+        "plugin service-account robot --context pro": ["prod", "prod-eu"],
         "check --str": ["--strict"],
         "check -o ": ["github", "json", "sarif", "text"],
         "check --output=s": ["--output=sarif"],

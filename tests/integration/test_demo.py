@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import pty
 import shlex
 import signal
 import subprocess
@@ -27,7 +28,7 @@ PATIENCE = 60.0
 MARKER = "KUBEAUTHN_DEMO_TEST"
 WITHOUT_EXTRAS = """
 import sys
-for name in ("granian", "prometheus_client", "re2", "ruamel.yaml", "redis", "pkcs11", "botocore", "keyring"):
+for name in ("granian", "prometheus_client", "re2", "ruamel.yaml", "redis", "botocore", "keyring"):
     sys.modules[name] = None
 from kubeauthn.cli.main import main
 sys.exit(main(sys.argv[1:]))
@@ -45,7 +46,12 @@ class Demo:
     """A demo in a process of its own, all of whose descendants can be told from their environment."""
 
     def __init__(
-        self, home: Path, *options: str, start: tuple[str, ...] = ("-m", "kubeauthn"), **environment: str
+        self,
+        home: Path,
+        *options: str,
+        start: tuple[str, ...] = ("-m", "kubeauthn"),
+        terminal: bool = False,
+        **environment: str,
     ) -> None:
         self.home = home
         self.mark = str(uuid.uuid4())
@@ -53,22 +59,26 @@ class Demo:
         self.environment = {**os.environ, "TMPDIR": str(home), "XDG_RUNTIME_DIR": str(home), MARKER: self.mark}
         self.environment |= {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", **environment}
         self.lines: list[str] = []
+        reading, writing = pty.openpty() if terminal else os.pipe()
         self.process = subprocess.Popen(
             [sys.executable, *start, "demo", *options],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=writing,
             stderr=subprocess.STDOUT,
-            text=True,
             env=self.environment,
             process_group=0,
         )
+        os.close(writing)
+        self.output = open(reading, encoding="utf-8", closefd=True)  # noqa: SIM115 - closed by `end`
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line)  # at once: others look for it
+        try:
+            for line in self.output:
+                self.lines.append(line)  # at once: others look for it
+        except OSError:
+            return  # how a terminal ends
 
     @property
     def text(self) -> str:
@@ -100,6 +110,9 @@ class Demo:
                 continue  # gone, or not ours to see
         return found
 
+    def started(self, name: str) -> list[int]:
+        return [pid for pid, command in self.processes().items() if name in command]
+
     def left_behind(self) -> list[object]:
         files = sorted(path.relative_to(self.home) for path in self.home.rglob("*"))
         return [*files, *self.processes().values()]
@@ -117,8 +130,7 @@ class Demo:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.ended()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.output.close()
 
 
 def until(condition: Callable[[], object], what: str, told: Callable[[], object] = str) -> object:
@@ -214,6 +226,29 @@ def test_kept_it_can_be_looked_around_in_and_ctrl_c_ends_it(demo: Callable[..., 
     assert story.left_behind() == []
 
 
+BROWSER = """\
+import sys, urllib.request
+opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+page = opener.open(sys.argv[1], timeout=50).read().decode()
+with open(sys.argv[0] + ".seen", "w") as seen:
+    seen.write(f"{sys.argv[1]} {'playground' in page}")
+"""
+
+
+@pytest.mark.timeout(120)
+def test_on_a_terminal_the_playground_is_opened_and_answers_a_browser_that_is_waited_for(
+    demo: Callable[..., Demo], tmp_path: Path
+):
+    browser, seen = tmp_path / "browser.py", tmp_path / "browser.py.seen"
+    browser.write_text(BROWSER)
+    story = demo("--keep", terminal=True, BROWSER=f"{sys.executable} -I {browser} %s")
+    address = story.wait_for_line("  playground ").split()[-1]
+    assert until(lambda: seen.exists() and seen.read_text(), "the browser has the page") == f"{address} True"
+    story.process.send_signal(signal.SIGINT)
+    assert story.ended() == 0
+    assert story.left_behind() == []
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("line", "number"),
@@ -237,12 +272,49 @@ def test_interrupted_in_the_middle(demo: Callable[..., Demo], line: str, number:
     assert story.left_behind() == []
 
 
+SLOW_START = """
+import sys, time
+if any({name!r} in word for word in sys.orig_argv):
+    time.sleep({seconds})
+"""
+
+
+def slow_to_start(name: str, seconds: int, folder: Path) -> dict[str, str]:
+    """What a loaded machine does to a program: an environment in which Python takes its time before it begins."""
+    (folder / "sitecustomize.py").write_text(SLOW_START.format(name=name, seconds=seconds))
+    search = (str(folder), os.environ.get("PYTHONPATH", ""))
+    return {"PYTHONPATH": os.pathsep.join(part for part in search if part)}
+
+
+@pytest.mark.timeout(120)
+def test_interrupted_while_the_command_of_the_last_step_only_starts(demo: Callable[..., Demo], tmp_path: Path):
+    """Python itself would print a traceback then."""
+    story = demo(**slow_to_start("through-proxy", 2, tmp_path))
+    until(lambda: story.started(" raw "), "the command starts", lambda: story.text)
+    os.killpg(story.process.pid, signal.SIGINT)
+    assert story.ended() == 130
+    assert "Traceback" not in story.text
+    assert story.left_behind() == []
+
+
+@pytest.mark.timeout(120)
+def test_a_proxy_that_has_just_lost_its_client_is_waited_for(demo: Callable[..., Demo], tmp_path: Path):
+    """It has no socket yet by which it could be found."""
+    story = demo(**slow_to_start("kubeauthn-proxy-tls", 5, tmp_path))
+    until(lambda: story.started("kubeauthn-proxy-tls"), "the proxy starts", lambda: story.text)
+    os.kill(story.started(" raw ")[0], signal.SIGKILL)
+    assert story.process.wait(PATIENCE) == 4
+    assert story.left_behind() == []
+    story.ended()
+    assert "step 10 of the demo did not hold" in story.text
+
+
 @pytest.mark.timeout(120)
 def test_a_step_that_fails_is_named_and_still_nothing_is_left(demo: Callable[..., Demo]):
     """The webhook is killed: its workers lose their parent, and the configuration can no longer be reloaded."""
     story = demo()
     story.wait_for_line("4. ")
-    serving = {pid for pid, command in story.processes().items() if " serve " in command}
+    serving = story.started(" serve ")
     assert serving
     os.kill(min(serving), signal.SIGKILL)
     assert story.ended() == 4

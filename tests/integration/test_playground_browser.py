@@ -106,6 +106,7 @@ def test_the_first_sight(page: Page):
     expect(mapping).to_contain_text('claims.username + ":external-user"')
     expect(mapping).to_contain_text('= "jane:external-user" string, cost 4')
     expect(mapping).to_contain_text('claims.username "jane"')
+    expect(page.locator("#steps > li", has_text="jwt[0].claimMappings.extra[0]")).to_contain_text('= "cli" any, cost 2')
     expect(page.locator("#decoded")).to_contain_text("ends in 11 hours")
 
 
@@ -194,11 +195,45 @@ def test_a_token_is_decoded_and_verified_with_keys(page: Page):
     verdict(page, "refused: ")
 
 
+def test_the_list_names_the_example_until_it_is_changed_and_brings_it_back(page: Page):
+    chosen = page.locator("#example")
+    assert chosen.input_value() == "kep"
+    given = page.locator("#given")
+    before = given.input_value()
+    given.press("x")
+    assert chosen.input_value() == ""
+    given.fill("{")
+    verdict(page, "the claims are no JSON")
+    page.select_option("#example", "kep")
+    verdict(page, "authenticated as jane:external-user")
+    assert given.input_value() == before
+
+
+def test_a_verdict_below_the_screen_is_seen_at_its_edge_and_leads_there(browser: Browser, server):
+    context = browser.new_context(viewport=PHONE)
+    page = Watched(context.new_page()).open(server.url)
+    glance, told = page.locator("#glance"), page.locator("#verdict")
+    expect(glance).to_have_text("✓ authenticated as jane:external-user")
+    expect(told).not_to_be_in_viewport()
+    expect(glance).to_be_in_viewport()
+    page.locator("#given").fill("{")
+    expect(glance).to_contain_text("the claims are no JSON")
+    glance.click()
+    expect(told).to_be_in_viewport()
+    expect(glance).to_be_hidden()
+    page.locator("#export-address").scroll_into_view_if_needed()
+    expect(glance).to_be_hidden()
+    page.evaluate("scrollTo(0, 0)")
+    expect(glance).to_be_in_viewport()
+    context.close()
+
+
 def test_it_begins_with_the_files_of_the_command(watched: Watched):
     with playground({"configuration": "kind: mine\n", "claims": '{"sub": "me"}'}) as own:
         page = watched.open(own.url)
         expect(page.locator("#configuration")).to_have_value("kind: mine\n")
         expect(page.locator("#given")).to_have_value('{"sub": "me"}')
+        assert page.locator("#example").input_value() == ""
         page.goto("about:blank")
 
 

@@ -260,7 +260,7 @@ def test_the_command_serves_files_says_where_logs_nothing_and_ends_with_ctrl_c(t
 
 def test_a_taken_port_is_said_if_it_was_asked_for(server: PlaygroundServer):
     with PlaygroundProcess("--no-browser", "--port", str(server.server_address[1])) as playground:
-        code, said = playground.process.wait(timeout=20), playground.process.communicate()[1]
+        code, said = playground.process.wait(timeout=40), playground.process.communicate()[1]
     assert code == 4
     assert said == f"error: cannot listen on port {server.server_address[1]}: Address already in use\n"
 

@@ -88,7 +88,9 @@ class CommandParser(argparse.ArgumentParser):
         return found
 
     def print_help(self, file: object = None) -> None:
-        self._world.stdout.write(self.format_help())
+        from kubeauthn.cli.examples import examples_of
+
+        self._world.stdout.write(self.format_help() + examples_of(self._name, self._world.program))
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(without_tokens(message, self._given, _LONGEST_WORD), hint=self._usage())

@@ -9,6 +9,7 @@ from typing import Any
 from cryptography import x509
 
 from kubeauthn._core import rfc3339
+from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def certificate_views(pem: bytes) -> list[CertificateView]:
     """Every certificate in a PEM text, in its order; none if it is not PEM."""
     try:
         return [_view(certificate) for certificate in x509.load_pem_x509_certificates(pem)]
-    except ValueError:
+    except NOT_A_CERTIFICATE:
         return []
 
 
@@ -41,7 +42,7 @@ def presented_view(der: bytes) -> str:
     """A server's certificate in one line, so that it can be compared with what somebody else sees."""
     try:
         certificate = x509.load_der_x509_certificate(der)
-    except ValueError:
+    except NOT_A_CERTIFICATE:
         return "a certificate that cannot be read"
     fingerprint = sha256(der).hexdigest().upper()
     pairs = ":".join(fingerprint[place : place + 2] for place in range(0, len(fingerprint), 2))

@@ -94,6 +94,10 @@ def _command(name: str, shape: Shape) -> str:
         specs.append(f"1:value:({' '.join(shape.words)})")
     elif shape.source:
         specs.append(f"*:{shape.source}:{_action((), shape.source)}")
+    else:
+        # Any word: behind one that it does not expect, zsh offers no options. `()` and not a space, which would be a
+        # message, and where there is one zsh lists what it found instead of putting it in.
+        specs.append("*:word:()")
     lines = " \\\n".join(f"                {_quoted(spec)}" for spec in specs)
     return f"        {_quoted(name)})\n            _arguments -S \\\n{lines}\n            ;;"
 

@@ -47,6 +47,7 @@ def run(arguments: Namespace, world: World) -> int:
 
 
 def _keep(scene: Scene, words: Words, world: World, *, browser: bool) -> None:
+    from kubeauthn.cli.playground import open_browser
     from kubeauthn.cli.playground_server import PlaygroundServer
     from kubeauthn.cli.text import aligned
 
@@ -64,9 +65,7 @@ def _keep(scene: Scene, words: Words, world: World, *, browser: bool) -> None:
             words.text(line)
         words.text(f"  export KUBECONFIG={scene.kubeconfig}")
         if browser:
-            import webbrowser
-
-            webbrowser.open(playground.url)
+            open_browser(playground.url)
         try:
             playground.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:

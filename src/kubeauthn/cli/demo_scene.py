@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import signal
-import subprocess
 import sys
 import sysconfig
-import time
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import kubeauthn
 from kubeauthn._core.execwire import V1
 from kubeauthn._core.kubeconfig.model import EXEC_PROXY_EXTENSION
+from kubeauthn.cli.demo_command import Command
 from kubeauthn.cli.demo_files import LAUNCHER, LOGIN_PLUGIN, configuration_text
 from kubeauthn.cli.demo_webhook import Shield, Webhook
 from kubeauthn.server import Authenticator, load_configuration
@@ -29,9 +27,7 @@ if TYPE_CHECKING:
 
     from kubeauthn._core.authentication.trace import Trace
 
-COMMAND_SECONDS = 30.0
-INTERRUPT_SECONDS = 3.0
-PROXY_END_SECONDS = 5.0
+LAST_SECONDS = 15.0
 REFRESH_TOKENS = {"jane": "jane-may-come-back", "ended": "this-login-has-ended"}
 
 
@@ -51,7 +47,6 @@ class Scene:
                 self.directory = Path(stack.enter_context(TemporaryDirectory(prefix="kubeauthn-demo-")))
             self.run_directory = self.directory / "run"
             self.run_directory.mkdir(mode=0o700)
-            stack.callback(self._wait_for_proxies)
             self.configuration = self.directory / "authentication.yaml"
             self.earlier_configuration = self.directory / "authentication.before.yaml"
             self.kubeconfig = self.directory / "kubeconfig"
@@ -104,7 +99,8 @@ class Scene:
         return User(user.username, tuple(user.groups), user.uid)
 
     def explain(self, token: str, now: float) -> Trace:
-        return self._authenticator().explain(token, now)
+        """With what each rule saw, which is the point of it; the claims as a whole are left out."""
+        return self._authenticator().explain(token, now, show_claims=True)._replace(claims=None)
 
     def _authenticator(self) -> Authenticator:
         config = load_configuration(self.configuration.read_text())
@@ -160,35 +156,14 @@ class Scene:
         self._add("through-proxy", through)
         return leaf
 
-    def run_command(self, *words: object) -> int:
-        """The exit code of a kubeauthn command in another process; what it prints is of no interest."""
+    def command(self, *words: object) -> Command:
+        """A kubeauthn command to be run in another process."""
         here = str(self.run_directory)
         environment = {**self._child_environment(), "XDG_RUNTIME_DIR": here, "TMPDIR": here}
         environment |= {"KUBERC": "off", "KUBEAUTHN_EXEC_PROXY": "1"}  # what this machine has is no part of the story
-        process: subprocess.Popen[bytes] | None = None
-        try:
-            with self._shield():
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "kubeauthn", *map(str, words)],
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    process_group=0,  # Ctrl-C is for the demo, which passes it on
-                )
-            return process.wait(COMMAND_SECONDS)
-        finally:
-            if process is not None:
-                _interrupt(process)
-
-    def proxies_are_gone(self) -> bool:
-        """A proxy removes its socket as the last thing."""
-        return not any(path.is_socket() for path in self.run_directory.rglob("*"))
-
-    def _wait_for_proxies(self) -> None:
-        """One whose client was interrupted notices by itself, and is given the time to."""
-        ends = time.monotonic() + PROXY_END_SECONDS
-        while not self.proxies_are_gone() and time.monotonic() < ends:
-            time.sleep(0.05)
+        command = Command(words, environment, self._shield)
+        self._stack.callback(command.all_gone, LAST_SECONDS)  # a proxy whose client was interrupted ends by itself
+        return command
 
     # files and programs
 
@@ -234,18 +209,6 @@ class Scene:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
         return path
-
-
-def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """As Ctrl-C would: the command then ends what it has started itself."""
-    if process.poll() is not None:
-        return
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait(INTERRUPT_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _found_at() -> str:

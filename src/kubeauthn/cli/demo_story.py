@@ -138,7 +138,7 @@ class Story:
         for line in text_lines(Explained(trace, token, now, NEWEST), self._look):
             words.detail(line)
         words.held(trace.verdict == "refused" and "dev" in trace.reason, "the reason is the rule about the team")
-        judged = ("explain", scene.earlier_configuration, "--token-file", scene.bob_token, "--online")
+        judged = ("explain", scene.earlier_configuration, "--token-file", scene.bob_token, "--online", "--show-claims")
         words.try_next("playground", kept=judged)
         return token
 
@@ -178,11 +178,14 @@ class Story:
 
         words.step("The same key, and an exec proxy carries the request: its client need not know of signers")
         with words.waiting_for("kubeauthn raw, which starts the proxy"):
-            code = scene.run_command("raw", LIST, *self._as("through-proxy"))
+            command = scene.command("raw", LIST, *self._as("through-proxy"))
+            code = command.run()
+        for line in command.said() if code else ():
+            words.detail(escaped(line))
         words.held(code == 0, "kubeauthn raw, in a process of its own, gets its answer through the proxy")
         words.held(self._last().certificate_serial == leaf.serial, "the proxy showed the server ann's certificate")
         with words.waiting_for("the proxy to end"):
-            gone = _within(PROXY_SECONDS, scene.proxies_are_gone)
+            gone = command.all_gone(PROXY_SECONDS)
         words.held(gone, "the proxy has ended with the program that started it")
         words.try_next("bridge", "list", kept=("raw", LIST, *self._as("through-proxy")))
 

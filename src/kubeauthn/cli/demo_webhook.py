@@ -55,7 +55,7 @@ class Webhook:
         self._log = directory / "webhook.log"
         self._environment = {**environment, "TMPDIR": str(directory)}
         listen = ("--listen", "127.0.0.1:0", "--self-signed", "--grace-period", str(GRACE_SECONDS))
-        self._command = [sys.executable, "-m", "kubeauthn", "serve", str(configuration), *listen]
+        self._command = [sys.executable, "-P", "-m", "kubeauthn", "serve", str(configuration), *listen]
         self._process: subprocess.Popen[bytes] | None = None
         self.url = ""
         self.ca = b""

@@ -37,7 +37,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--jwks", metavar="FILE", help="the issuers' keys: one key set, or one for each issuer URL")
     parser.add_argument("--online", action="store_true", help="fetch keys, and claims that are elsewhere")
     parser.add_argument("--now", metavar="TIME", help="judge as at this time: 2030-01-01T00:00:00Z or Unix seconds")
-    parser.add_argument("--show-claims", action="store_true", help="print the claims too")
+    parser.add_argument(
+        "--show-claims", action="store_true", help="print the claims too, and what each expression saw of them"
+    )
     parser.add_argument("--kubernetes", metavar="VERSION", help="expressions as this release has them (newest)")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how to print it (text)")
     add_color_option(parser)

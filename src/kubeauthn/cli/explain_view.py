@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubeauthn._core.authentication.claims import with_sources
+from kubeauthn._core.authentication.seen import ABSENT
 from kubeauthn._core.authentication.token import read_token
 from kubeauthn.cli.cel_value import shown
 from kubeauthn.cli.look import Look
@@ -174,7 +175,7 @@ def _told(step: Step, key: str, explained: Explained) -> Iterator[tuple[str, str
         for name, value in step.inputs.items():
             yield "aside", f"{escaped(name)}: {escaped(_plain(value))}"
     for name, value in (step.saw or {}).items():
-        yield "", f"{escaped(name)}: {escaped(_plain(value), _LONGEST_VALUE)}"
+        yield "", f"{escaped(name)}: {'absent' if value is ABSENT else escaped(_plain(value), _LONGEST_VALUE)}"
     if step.hint:
         first, *rest = escaped_lines(step.hint)
         yield "note", f"hint: {first}"

@@ -11,13 +11,13 @@ from importlib import import_module
 
 from kubeauthn import __version__
 from kubeauthn.cli import failure
-from kubeauthn.cli.text import aligned, escaped
-from kubeauthn.cli.world import World, real_world
+from kubeauthn.cli.text import escaped
+from kubeauthn.cli.world import World, real_world, terminal_width
 from kubeauthn.errors import KubeauthnError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 COMMANDS = {
     "raw": ("raw", "one request with the kubeconfig's own credentials"),
@@ -28,6 +28,11 @@ COMMANDS = {
     "plugin oidc": ("plugin_oidc", "a login at an OpenID Connect issuer, as a credential plugin"),
     "plugin cache": ("plugin_cache", "keeps any plugin's credential on the disk until it ends"),
     "plugin eks": ("plugin_eks", "the token that an Amazon EKS cluster takes"),
+    "plugin service-account": (
+        "plugin_service_account",
+        "a short-lived token of a service account, asked for as another user",
+    ),
+    "plugin github-actions": ("plugin_github_actions", "the id token of the running GitHub Actions job"),
     "signer doctor": ("signer_doctor", "modules, tokens, keys, certificates, a test signature, the kubeconfig entry"),
     "signer agent": ("signer_agent", "keeps a token open and its PIN for some minutes"),
     "signer request-certificate": ("signer_request", "a certificate for a token's key, from the Kubernetes CSR API"),
@@ -48,6 +53,15 @@ COMMANDS = {
     "demo": ("demo", "the whole thing end to end on this machine"),
     "completion": ("completion", "a script that completes commands, options and values in bash, zsh or fish"),
 }
+HEADINGS = {
+    "raw": "requests with a kubeconfig",
+    "plugin check": "credential plugins",
+    "signer doctor": "keys outside the process",
+    "check": "tokens, and the configuration that judges them",
+    "kubectl": "unmodified kubectl and its like, through the bridge",
+    "playground": "to begin with",
+}
+"""In the list of commands, before the one that each names."""
 """Name, module and one line each: the list can be shown without loading any of them."""
 
 FOLLOWED_BY = {"plugin check": " -- COMMAND", "plugin cache": " -- COMMAND", "bridge run": " -- COMMAND"}
@@ -105,18 +119,18 @@ def _hide_tokens(error: KubeauthnError, words: list[str]) -> None:
 
 def _dispatch(words: list[str], world: World) -> int:
     if not words:
-        world.stderr.write(overview(world.program))
+        world.stderr.write(overview(world.program, terminal_width(world.stderr)))
         return failure.USAGE
     if words[0] == "help" and len(words) > 1:
         words = [*words[1:3], "--help"]
     if words[0] in ("--help", "-h", "help"):
-        world.stdout.write(overview(world.program))
+        world.stdout.write(overview(world.program, terminal_width(world.stdout)))
         return failure.YES
     if words[0] == "--version":
         world.say(f"kubeauthn {__version__}")
         return failure.YES
     if len(words) > 1 and words[1] in ("--help", "-h") and _group(words[0]):
-        world.stdout.write(_group_overview(words[0], world.program))
+        world.stdout.write(_group_overview(words[0], world.program, terminal_width(world.stdout)))
         return failure.YES
     name, rest = _command(words, world)
     return run_command(name, rest, world)
@@ -132,16 +146,16 @@ def run_command(name: str, rest: list[str], world: World) -> int:
     return code
 
 
-def overview(program: str) -> str:
-    rows = [(f"  {name}", line) for name, (_, line) in COMMANDS.items()]
+def overview(program: str, width: int | None = None) -> str:
+    from kubeauthn.cli.look import Look
+
+    about = "Kubernetes authentication: the client side as kubectl does it, tokens as kube-apiserver does."
     return "\n".join(
         [
             f"usage: {program} COMMAND …",
             "",
-            "Kubernetes authentication: the client side as kubectl does it, tokens as kube-apiserver does.",
-            "",
-            "commands:",
-            *aligned(rows),
+            *Look(width=width).folded(about, 0),
+            *_listed(list(COMMANDS), width, HEADINGS),
             "",
             f"{program} COMMAND --help says more about one; --version says which this is",
             "",
@@ -156,9 +170,23 @@ def _group(word: str) -> list[str]:
     return [name for name in COMMANDS if name.startswith(f"{word} ")]
 
 
-def _group_overview(word: str, program: str) -> str:
-    rows = [(f"  {name}", COMMANDS[name][1]) for name in _group(word)]
-    lines = [f"usage: {program} {word} SUBCOMMAND …", "", "subcommands:", *aligned(rows), ""]
+def _listed(names: list[str], width: int | None, headings: Mapping[str, str] | None = None) -> list[str]:
+    """A command to a line, or to more where the terminal is narrow: then what is said of it stays in its column."""
+    from kubeauthn.cli.look import Look
+
+    look, left = Look(width=width), max(map(len, names)) + 5
+    lines = []
+    for name in names:
+        if headings and name in headings:
+            lines += ["", f"{headings[name]}:"]
+        first, *more = look.folded(COMMANDS[name][1], left)
+        lines += [f"  {name}".ljust(left) + first, *(" " * left + line for line in more)]
+    return lines
+
+
+def _group_overview(word: str, program: str, width: int | None = None) -> str:
+    listed = _listed(_group(word), width)
+    lines = [f"usage: {program} {word} SUBCOMMAND …", "", "subcommands:", *listed, ""]
     return "\n".join([*lines, f"{program} {word} SUBCOMMAND --help says more about one", ""])
 
 

@@ -42,7 +42,7 @@ def run(arguments: Namespace, world: World) -> int:
     world.say("Ctrl-C ends it")
     world.stdout.flush()
     if not arguments.no_browser:
-        _open_browser(server.url)
+        open_browser(server.url)
     try:
         server.serve_forever(poll_interval=0.2)
     except KeyboardInterrupt:
@@ -66,7 +66,7 @@ def _start(arguments: Namespace, world: World) -> dict[str, str]:
     return start
 
 
-def _open_browser(url: str) -> None:
+def open_browser(url: str) -> None:
     """Aside, because some browsers are waited for until they end, and the page has to be served before that."""
     import webbrowser
     from threading import Thread

@@ -62,10 +62,16 @@ def run(arguments: Namespace, world: World) -> int:
     # 3. The request. A stream may be silent for as long as it likes.
     timeouts = (limits.HTTP_SECONDS, None if is_stream(path) else limits.HTTP_SECONDS)
     with connection(access) as api:
-        from httpx2 import Timeout
+        from contextlib import closing
+
+        from httpx2 import InvalidURL, Timeout
 
         timeout = Timeout(timeouts[0], read=timeouts[1])
-        with api.stream(method, path, content=body, headers=headers, timeout=timeout) as response:
+        try:
+            request = api.build_request(method, path, content=body, headers=headers, timeout=timeout)
+        except InvalidURL as error:
+            raise UsageError(f"this is no path that can be requested: {error}") from None
+        with closing(api.send(request, stream=True)) as response:
             if arguments.include:
                 _print_head(response, world)
             if response.is_success:

@@ -14,7 +14,7 @@ from kubeauthn._core import limits
 from kubeauthn.cli.text import escaped
 from kubeauthn.client.access import Access
 from kubeauthn.client.httpx2 import client
-from kubeauthn.errors import EnvironmentFailure, RequestRefused, UsageError
+from kubeauthn.errors import EnvironmentFailure, RequestRefused
 
 ERROR_BODY_BYTES = 64 * 1024
 """Of an error's body only the message is wanted."""
@@ -35,7 +35,8 @@ def connection(access: Access, **options: Any) -> Iterator[httpx2.Client]:
         with client(access=access, **options) as api:
             yield api
     except httpx2.InvalidURL as error:
-        raise UsageError(f"this is no path that can be requested: {error}") from None
+        # Of a redirect, which is looked at though it is not followed.
+        raise Unreachable(f"{access.server} names an address that is none: {error}") from None
     except httpx2.TimeoutException:
         raise Unreachable(f"no answer from {access.server} within {limits.HTTP_SECONDS:g} s") from None
     except httpx2.RequestError as error:

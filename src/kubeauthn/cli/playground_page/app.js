@@ -6,7 +6,7 @@ import { Completion } from "./completion.js";
 import { byId, element } from "./dom.js";
 import { Editor } from "./editor.js";
 import { commandLine, suite } from "./exporting.js";
-import { showError, showFindings, showGiven, showVerdict } from "./verdict.js";
+import { showError, showFindings, showGiven, showVerdict, watchVerdict } from "./verdict.js";
 
 const WAIT = 20; // milliseconds without a keystroke before it is judged
 
@@ -21,8 +21,13 @@ const soon = () => {
 const isToken = (text) => !/^\s*(\{|$)/.test(text);
 const bare = (text) => text.trim().replace(/^(authorization:\s*)?bearer\s+/i, "").replace(/\s+/g, "");
 const givenLine = (text) => (isToken(given.text) ? [text] : jsonLine(text));
-const configuration = new Editor(byId("configuration-editor"), yamlLine, soon);
-const given = new Editor(byId("given-editor"), givenLine, soon);
+// What is changed is no example any more, and the example can be chosen again.
+const edited = () => {
+  byId("example").value = "";
+  soon();
+};
+const configuration = new Editor(byId("configuration-editor"), yamlLine, edited);
+const given = new Editor(byId("given-editor"), givenLine, edited);
 
 async function ask(asked) {
   const headers = { "Content-Type": "application/json" };
@@ -129,8 +134,11 @@ async function begin() {
   new Completion(configuration, byId("completion"), schema);
   const first = setting.examples[0];
   const own = setting.start.configuration === undefined ? first : { configuration: setting.start.configuration };
-  fill((await kept()) ?? { ...own, ...setting.start });
+  const shared = await kept();
+  fill(shared ?? { ...own, ...setting.start });
+  if (!shared && Object.keys(setting.start).length === 0) byId("example").value = first.name;
   listen(setting);
+  watchVerdict();
   await judge();
 }
 

@@ -49,12 +49,20 @@ export function showError(text) {
   for (const id of ["notes", "user", "steps"]) byId(id).replaceChildren();
 }
 
-// Said again only when it changed: a screen reader reads it out.
-function verdictLine(kind, text) {
-  const line = byId("verdict");
-  line.className = kind;
-  const shown = `${MARKS[kind] ? `${MARKS[kind]} ` : ""}${text}`;
-  if (line.textContent !== shown) line.textContent = shown;
+// The outcome stands out, its reason follows. Said again only when it changed: a screen reader reads it out.
+function verdictLine(kind, outcome, reason = "") {
+  const mark = MARKS[kind] ? `${MARKS[kind]} ` : "";
+  for (const line of [byId("verdict"), byId("glance")]) {
+    line.className = kind;
+    if (line.textContent === mark + outcome + reason) continue;
+    line.replaceChildren(element("span", {}, element("strong", {}, mark + outcome), reason));
+  }
+}
+
+// While the verdict is below the screen, as on a phone, it is also seen at its lower edge.
+export function watchVerdict() {
+  const seen = ([entry]) => (byId("glance").hidden = entry.isIntersecting || entry.boundingClientRect.top < 0);
+  new IntersectionObserver(seen, { threshold: 0.5 }).observe(byId("verdict"));
 }
 
 export function showVerdict(answer, goTo) {
@@ -70,7 +78,7 @@ export function showVerdict(answer, goTo) {
     return;
   }
   if (verdict.verdict === "authenticated") verdictLine("ok", `authenticated as ${verdict.user.username}`);
-  else verdictLine("refused", `${verdict.verdict}: ${verdict.reason}`);
+  else verdictLine("refused", `${verdict.verdict}: `, verdict.reason);
   byId("notes").replaceChildren(...answer.notes.map((note) => element("p", {}, note)));
   showUser(verdict.user);
   byId("steps").replaceChildren(...verdict.steps.map((one) => step(one, goTo)));
@@ -94,7 +102,7 @@ function step(one, goTo) {
   const told = [];
   if (one.expression) told.push(element("p", {}, code(one.expression)));
   if (one.cel) {
-    told.push(element("p", {}, "= ", code(typed(one.cel.value)), element("span", { class: "kind" }, ` ${one.cel.type}, cost ${one.cel.cost}`)));
+    told.push(element("p", {}, "= ", code(typed(one.cel.value)), element("span", { class: "kind" }, ` ${one.cel.type.replaceAll("google.protobuf.Any", "any")}, cost ${one.cel.cost}`)));
   }
   const result = one.cel && one.number === 9 && one.outcome === "ok"; // then the value has said it
   if (!result) told.unshift(element("p", {}, one.detail));
