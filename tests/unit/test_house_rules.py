@@ -21,6 +21,7 @@ UNFINISHED = ("TO" + "DO", "FIX" + "ME")
 INTERNAL_ERRORS = {
     "BadHeader",
     "ClaimNeeded",
+    "CryptokiError",
     "FileFailure",
     "NotCompact",
     "ProxyFault",
@@ -185,7 +186,7 @@ def test_changelog_has_an_unreleased_section():
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text().splitlines()
 
 
-@pytest.mark.parametrize("name", ["constraints.txt", "constraints-core.txt"])
+@pytest.mark.parametrize("name", ["constraints.txt", "constraints-core.txt", "constraints-demo.txt"])
 def test_constraints_pin_and_hash_everything_and_name_no_address(name: str):
     text = (ROOT / name).read_text()
     assert "://" not in text
@@ -193,6 +194,17 @@ def test_constraints_pin_and_hash_everything_and_name_no_address(name: str):
     requirements = [block for block in text.replace("\\\n", "").splitlines() if block and block[0] not in " #"]
     assert requirements
     assert not [block[:60] for block in requirements if "==" not in block or "--hash=sha256:" not in block]
+
+
+@pytest.mark.parametrize("name", ["constraints-core.txt", "constraints-demo.txt"])
+def test_the_smaller_constraints_are_a_part_of_the_whole(name: str):
+    """So that `make test` after `make demo` adds packages, and changes none."""
+
+    def pins(file: str) -> set[str]:
+        return {line.split()[0] for line in (ROOT / file).read_text().splitlines() if "==" in line.split(" ")[0]}
+
+    assert pins(name)
+    assert pins(name) < pins("constraints.txt")
 
 
 def test_the_extra_called_all_holds_every_other():
