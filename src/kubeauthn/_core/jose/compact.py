@@ -35,10 +35,9 @@ def split_compact(token: str) -> tuple[bytes, bytes, bytes, bytes]:
     """
     if len(token) > TOKEN_CHARACTERS:
         raise NotCompact(f"token has {len(token)} characters, at most {TOKEN_CHARACTERS} are read")
-    try:
-        text = token.encode("ascii")
-    except UnicodeEncodeError:
-        raise NotCompact("token has characters that no token has") from None
+    if token.lstrip()[:1] == "{":
+        raise NotCompact("token is not compact JWT")
+    text = token.encode("utf-8", "surrogatepass")  # what no token has is found, and its byte named, by `decode_part`
     if "+" in token or "/" in token or "=" in token:
         standard = text.translate(_TO_STANDARD)
     else:  # as every good token: two replacements take half as long as the table
