@@ -27,7 +27,8 @@ DELIBERATE = {
     "canonical": "the token's text must be canonical (no white space, no changed padding bits), and no `crit` header "
     "is understood",
     "keys": "a JWK is used only for what its `use`, `key_ops` and `alg` allow; one that cannot be read is skipped and "
-    "the others still serve, where kube-apiserver drops the whole set",
+    "the others still serve, where kube-apiserver drops the whole set. RSA keys under 2048 bits are not used, and a "
+    "set of more than 256 keys is none",
     "one document": "a file holds one document; kube-apiserver takes the first silently",
     "cost": "cost is tracked in linear time; cel-go's tracker is quadratic in the length of a comprehension",
     "order": "where several checks of a token fail, ours are reported in the order OIDC checks, claim rules, "
@@ -40,7 +41,8 @@ DELIBERATE = {
     f"{limits.MAX_WRITTEN_MEMBERS:,} members of a value that `format` prints; {limits.MAX_TEXT:,} characters of a text "
     f"that a function makes; {limits.MAX_JOINED_ELEMENTS:,} elements of the lists that `+` makes, and "
     f"{limits.MAX_FLAT_ELEMENTS:,} of one that `flatten` makes; quantities whose power of ten is "
-    f"beyond {limits.MAX_QUANTITY_POWER:,}, or that have more than {limits.MAX_QUANTITY_DIGITS:,} digits. An "
+    f"beyond {limits.MAX_QUANTITY_POWER:,}, or that have more than {limits.MAX_QUANTITY_DIGITS:,} digits; "
+    f"{limits.MAX_PRECISION:,} digits of a number that `format` prints. An "
     f"expression whose macros repeat more than {limits.MAX_REPEATED_NODES:,} nodes of it (`optMap` repeats its "
     "receiver) is refused",
     "claim sources": "distributed claims are resolved for every claim, on first use; kube-apiserver does it for the "
@@ -89,6 +91,7 @@ _OWN_LIMITS = (
     f"a value with more than {limits.MAX_WRITTEN_MEMBERS} members is not written out",
     f"list of more than {limits.MAX_FLAT_ELEMENTS} elements",
     f"macros repeat too much of the expression: limit {limits.MAX_REPEATED_NODES} nodes",
+    f"precision of more than {limits.MAX_PRECISION}",
     f"quantity of more than {limits.MAX_QUANTITY_DIGITS} digits",
     f"quantity with a power of ten beyond {limits.MAX_QUANTITY_POWER}",
     f"text of more than {limits.MAX_TEXT} characters",

@@ -129,6 +129,7 @@ _TEXT = json.dumps({"t": "a" * 400_000})
     [
         ("quantity('1e2001').isInteger()", "{}"),
         (f"quantity('{'1' * 2001}').isInteger()", "{}"),
+        ("'%.100001f'.format([1.5])", "{}"),
         ("claims.t.matches('(x+x+){999}y')", _TEXT),
         (f"'%s'.format([{_NESTED}])", "{}"),
         (f"[{_NESTED}].flatten(25)", "{}"),
@@ -136,7 +137,7 @@ _TEXT = json.dumps({"t": "a" * 400_000})
         ("optional.of(lists.range(100000)).optMap(l, lists.range(200).all(x, (l + l).size() > 0))", "{}"),
         ("optional.of(1)" + ".optMap(x, x + 1)" * 14, "{}"),
     ],
-    ids=["power", "digits", "pattern", "format", "flatten", "text", "sums", "macros"],
+    ids=["power", "digits", "precision", "pattern", "format", "flatten", "text", "sums", "macros"],
 )
 def test_every_own_limit_is_known_as_one(expression: str, claims: str) -> None:
     """What the engine says is what the list of deliberate differences is recognised by."""

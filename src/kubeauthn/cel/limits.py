@@ -38,3 +38,5 @@ MAX_QUANTITY_POWER = 2_000
 """Power of ten of a quantity. More is beyond any use, and takes too long to calculate with and to write out."""
 MAX_QUANTITY_DIGITS = 2_000
 """Digits of a quantity."""
+MAX_PRECISION = 100_000
+"""Digits that `format` prints of a number: without a bound a short expression could fill the memory."""

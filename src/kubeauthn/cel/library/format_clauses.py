@@ -7,13 +7,12 @@ from typing import Protocol
 
 from ..errors import EvalError
 from ..go_text import parse_int, quote
+from ..limits import MAX_PRECISION
 from .bounds import check_length
 
 __all__ = ["Clause", "FormatError", "expand"]
 
 DEFAULT_PRECISION = 6
-# No real format comes near it; without a bound one short expression could fill the memory.
-_LONGEST_PRECISION = 100_000
 _LETTERS = frozenset("sdfebxXo")
 _DIGITS = frozenset("0123456789")
 
@@ -48,6 +47,8 @@ def expand(text: str, arguments: int, clause: Clause, *, checking: bool = False,
         if argument >= arguments:
             raise FormatError(f"index {argument} out of range")
         letter, precision, at = _parse_clause(text, percent + 1, max_precision)
+        if not checking and letter in "fe" and precision is not None and precision > MAX_PRECISION:
+            raise FormatError(f"precision of more than {MAX_PRECISION}")
         pieces.append(_printed(clause, letter, precision, argument))
         length += len(pieces[-1])
         check_length(length)
@@ -90,7 +91,6 @@ def _parse_precision(text: str, at: int, max_precision: int) -> tuple[int | None
         raise FormatError(
             f"{prefix}error while converting precision to integer: strconv.Atoi: parsing {quote(digits)}: {fault}"
         )
-    limit = max_precision or _LONGEST_PRECISION
-    if precision > limit:
-        raise FormatError(f"{prefix}precision {precision} exceeds maximum allowed precision {limit}")
+    if max_precision and precision > max_precision:
+        raise FormatError(f"{prefix}precision {precision} exceeds maximum allowed precision {max_precision}")
     return precision, end
