@@ -6,70 +6,31 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import yaml
 
 from kubeauthn._core import execwire, rfc3339
+from kubeauthn._core.limits import PLUGIN_SECONDS
 from kubeauthn.client import connect
 from kubeauthn.client.exec_source import forget_shared_sources
-from kubeauthn.testing import ApiServer, Issuer, User
+from kubeauthn.plugins.github_actions import ANSWER_SECONDS, ATTEMPTS, FIRST_PAUSE_SECONDS
+from kubeauthn.testing import ApiServer, User
+from tests.integration.github_endpoint import PERMIT, Endpoint, serving_endpoint
 
 KUBEAUTHN = str(Path(sys.executable).parent / "kubeauthn")
-PERMIT = "s3cret-permit"
-
-
-class Endpoint:
-    """Gives the job's token to who brings the permit; `answers` come first, each once."""
-
-    def __init__(self, issuer: Issuer) -> None:
-        self.issuer = issuer
-        self.answers: list[tuple[int, bytes]] = []
-        self.asked: list[dict[str, list[str]]] = []
-        self.given: list[str] = []
-
-    def answer(self, path: str, authorization: str | None) -> tuple[int, bytes]:
-        self.asked.append(parse_qs(urlsplit(path).query))
-        if authorization != f"Bearer {PERMIT}":
-            return 401, b"{}"
-        if self.answers:
-            return self.answers.pop(0)
-        token = self.issuer.token("repo:octo/shop:ref:refs/heads/main", audience="my-cluster", expires_in=300)
-        self.given.append(token)
-        return 200, json.dumps({"count": len(token), "value": token}).encode()
 
 
 @pytest.fixture
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
-    with Issuer() as issuer:
-        endpoint = Endpoint(issuer)
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                status, body = endpoint.answer(self.path, self.headers.get("Authorization"))
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args: object) -> None:
-                """Nothing to say."""
-
-        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-            thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-            thread.start()
-            address = f"http://127.0.0.1:{server.server_address[1]}/_apis/token?api-version=2.0"
-            monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_URL", address)
-            monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", PERMIT)
-            yield endpoint
-            server.shutdown()
-            thread.join(5)
+    with serving_endpoint() as endpoint:
+        for name, value in endpoint.variables.items():
+            monkeypatch.setenv(name, value)
+        yield endpoint
 
 
 def run(audience: str = "my-cluster", **more: str) -> subprocess.CompletedProcess[str]:
@@ -105,6 +66,23 @@ def test_a_client_in_the_job_is_let_in(endpoint: Endpoint, own_environment: Path
     assert len(endpoint.given) == 1
 
 
+@pytest.mark.needs("kubectl")
+def test_kubectl_in_the_job_is_let_in(endpoint: Endpoint, own_environment: Path):
+    """With the entry of docs/plugin-github-actions.md."""
+    page = (Path(__file__).parents[2] / "docs" / "plugin-github-actions.md").read_text()
+    (written,) = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])["users"]
+    with ApiServer(token_review=lambda token: User("octo/shop") if token in endpoint.given else None) as server:
+        path = server.write_kubeconfig(own_environment / ".kube" / "config", written["user"])
+        listed = subprocess.run(
+            ["kubectl", "get", "--raw", "/api/v1/namespaces"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            env={**os.environ, "KUBECONFIG": str(path), "PATH": f"{Path(KUBEAUTHN).parent}:{os.environ['PATH']}"},
+            timeout=50,
+        )  # fmt: skip
+        assert listed.returncode == 0, listed.stderr
+        assert {each.user for each in server.requests} == {"octo/shop"}
+    assert len(endpoint.given) == 1
+
+
 def test_the_audience_is_asked_for_beside_what_the_address_has_already(endpoint: Endpoint):
     done = run("https://cluster.test/?a=b&c")
     assert done.returncode == 0, done.stderr
@@ -116,6 +94,33 @@ def test_it_is_kept_until_a_little_before_the_tokens_own_end(endpoint: Endpoint)
     status = json.loads(done.stdout)["status"]
     assert status["token"] == endpoint.given[0]
     assert 255 < rfc3339.parse(status["expirationTimestamp"]) - time.time() <= 271  # a tenth less than 300
+
+
+def test_a_clock_that_is_behind_does_not_make_the_token_last_longer(endpoint: Endpoint):
+    now = int(time.time())
+    endpoint.times = {"iat": now + 900, "exp": now + 1200}
+    status = json.loads(run().stdout)["status"]
+    assert 255 < rfc3339.parse(status["expirationTimestamp"]) - time.time() <= 271
+
+
+def test_a_clock_that_is_ahead_is_named(endpoint: Endpoint):
+    now = int(time.time())
+    endpoint.times = {"iat": now - 900, "exp": now - 600}
+    said = failure()
+    assert "has ended by this machine's clock" in said
+    assert "hint: is the clock of this machine right?" in said
+
+
+def test_all_attempts_together_take_less_than_a_client_gives():
+    pauses = sum(FIRST_PAUSE_SECONDS * 2**attempt for attempt in range(ATTEMPTS - 1))
+    assert ATTEMPTS * ANSWER_SECONDS + pauses < PLUGIN_SECONDS
+
+
+def test_an_endpoint_that_leads_elsewhere_is_not_followed(endpoint: Endpoint):
+    endpoint.location = "http://127.0.0.1:1/elsewhere"
+    endpoint.answers = [(302, b"")]
+    assert "GitHub answered 302 and no token" in failure()
+    assert len(endpoint.asked) == 1
 
 
 def test_an_answer_of_500_is_not_the_last_word(endpoint: Endpoint):
@@ -160,6 +165,7 @@ def test_an_answer_that_is_no_token(endpoint: Endpoint, body: bytes, told: str):
         ("ACTIONS_ID_TOKEN_REQUEST_URL", "", "ACTIONS_ID_TOKEN_REQUEST_URL is not set"),
         ("ACTIONS_ID_TOKEN_REQUEST_URL", "http://elsewhere.test/", "nothing was sent there"),
         ("ACTIONS_ID_TOKEN_REQUEST_URL", "https://user:word@elsewhere.test/", "nothing was sent there"),
+        ("ACTIONS_ID_TOKEN_REQUEST_URL", "https://elsewhere.test/token#", "nothing was sent there"),
         ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "", "ACTIONS_ID_TOKEN_REQUEST_TOKEN is not set"),
         ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "two\nlines", "ACTIONS_ID_TOKEN_REQUEST_TOKEN is not set, or no token"),
     ],
