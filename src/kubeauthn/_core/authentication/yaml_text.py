@@ -28,8 +28,8 @@ ALIASED_NODES = 100_000
 """How many nodes all aliases together may stand for. 64 entries that share everything need a few thousand."""
 
 _COLON_PROBLEM = "found unexpected ':'"
-_COLONS = 200
-"""How many unquoted texts in brackets may end with a colon: the file is read once more for each."""
+_MENDED = 200
+"""How many places that libyaml refuses and go-yaml takes may be in a file: it is read once more for each."""
 
 _TAG = "tag:yaml.org,2002:"
 _KINDS = {str: "string", bool: "bool", int: "number", float: "number", type(None): "null"}
@@ -54,25 +54,28 @@ def read_yaml(text: str) -> YamlText:
     import yaml
 
     text = text.removeprefix("\ufeff")  # libyaml would count it as a column
-    for _ in range(_COLONS):
+    for _ in range(_MENDED):
         try:
             return _read_once(text)
         except yaml.scanner.ScannerError as error:
-            if error.problem != _COLON_PROBLEM:
-                raise _syntax_error(error) from None
-            text = _with_quotes(text, error)
+            text = _mended(text, error)
         except yaml.YAMLError as error:
             raise _syntax_error(error) from None
         except UnicodeEncodeError:
             raise unreadable("yaml: control characters are not allowed") from None
-    raise unreadable(f"yaml: more than {_COLONS} unquoted texts that end with a colon, in brackets")
+    raise unreadable(f"yaml: more than {_MENDED} texts that only some readers of YAML take; quote them with '")
 
 
-def _with_quotes(text: str, error: Any) -> str:
-    """The text with quotes around what libyaml refuses and go-yaml takes: `{claim: sub, prefix: oidc:}`."""
-    start, end = error.context_mark.index, error.problem_mark.index + 1
-    quoted = text[start:end].replace("'", "''")
-    return f"{text[:start]}'{quoted}'{text[end:]}"
+def _mended(text: str, error: Any) -> str:
+    """The text with what libyaml refuses and go-yaml takes written in a way that both take."""
+    at = error.problem_mark.index
+    if error.problem == _COLON_PROBLEM:  # `{claim: sub, prefix: oidc:}`
+        start, end = error.context_mark.index, at + 1
+        quoted = text[start:end].replace("'", "''")
+        return f"{text[:start]}'{quoted}'{text[end:]}"
+    if text.startswith("\\'", at):  # in double quotes
+        return text[:at] + text[at + 1 :]
+    raise _syntax_error(error) from None
 
 
 def _read_once(text: str) -> YamlText:
