@@ -20,7 +20,9 @@ from tests.e2e.sigv4_front import SignatureFront
 from tests.e2e.test_signers import Desk
 from tests.integration.adapters.conftest import found_drivers
 from tests.integration.adapters.driver import Driver
+from tests.integration.softhsm import PIN
 from tests.integration.test_proxy_references import KEY, SECRET
+from tests.integration.test_signer_kubectl import KEYRING
 from tests.peers import find
 
 KINDS = ("headers", "tls", "tls-signer", "sigv4")
@@ -69,8 +71,11 @@ class Scene:
 
     def _tls_signer(self) -> dict[str, Any]:
         desk = Desk(self.folder, self.cluster, user="proxied")
-        configuration = desk.user("file")["auth-provider"]["config"]
-        return self._user("tls", *(f"--signer={name}={value}" for name, value in configuration.items()))
+        configuration = {**desk.user("file")["auth-provider"]["config"], "pinSource": "keyring:kubeauthn/desk"}
+        passphrase = configuration.pop("pin")  # it may not stand among the arguments of a proxy
+        (self.folder / "shelf.py").write_text(KEYRING.replace(repr(PIN), repr(passphrase)))
+        variables = {"PYTHONPATH": str(self.folder), "PYTHON_KEYRING_BACKEND": "shelf.Shelf"}
+        return self._user("tls", *(f"--signer={name}={value}" for name, value in configuration.items()), **variables)
 
     def _sigv4(self) -> dict[str, Any]:
         self.front = SignatureFront(self.cluster, "proxied").__enter__()

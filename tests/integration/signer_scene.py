@@ -117,7 +117,8 @@ class DemandingServer:
         with suppress(OSError), self.context.wrap_socket(plain, server_side=True) as connection:
             with self._lock:
                 self.full_handshakes += not connection.session_reused
-            connection.recv(1)
+            if not connection.recv(1):
+                return  # gone after the handshake
             shown = connection.getpeercert()
             assert shown is not None
             connection.sendall(str(dict(part[0] for part in shown["subject"])["commonName"]).encode())

@@ -25,7 +25,7 @@ MODULE = next(
 SPY = "/usr/lib/x86_64-linux-gnu/pkcs11-spy.so"
 PIN = "92736451"
 SO_PIN = "61524378"
-KEYS = {"01": "rsa:2048", "02": "EC:prime256v1", "03": "EC:secp384r1", "04": "EC:edwards25519"}
+KEYS = {"01": "rsa:2048", "02": "EC:prime256v1", "03": "EC:secp384r1", "04": "EC:edwards25519", "05": "EC:secp521r1"}
 
 
 class SoftHsm:

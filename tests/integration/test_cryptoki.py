@@ -88,7 +88,7 @@ def test_another_binding_sees_the_same(hsm: SoftHsm):
     pytest.importorskip("pkcs11")
     ours, theirs = (seen_by(program, hsm) for program in (OURS, THEIRS))
     assert ours == theirs
-    assert len(ours[1][0][4]) == 12  # of each of four keys: private, public, certificate
+    assert len(ours[1][0][4]) == 15  # of each of five keys: private, public, certificate
 
 
 def seen_by(program: str, hsm: SoftHsm, *more: str) -> Any:

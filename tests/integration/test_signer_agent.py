@@ -24,6 +24,7 @@ from kubeauthn.plugins.agent import wire
 from kubeauthn.plugins.agent.keeper import KeptKey
 from kubeauthn.plugins.agent.server import TICK_SECONDS, AgentServer
 from tests.integration import signer_process, softhsm
+from tests.integration.rough_module import module_that
 from tests.integration.softhsm import PIN, SoftHsm
 
 EC = SigningAlgorithm("ec", hash="sha256")
@@ -229,6 +230,37 @@ def test_a_key_that_waits_for_a_touch_does_not_keep_the_others_waiting(place: Pa
     assert b'"signature"' in answers[1]
 
 
+def test_a_token_that_never_answers_keeps_neither_the_agent_nor_the_others_pins(place: Path):
+    waiting, released = threading.Event(), threading.Event()
+
+    class Silent(Token):
+        def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
+            waiting.set()
+            assert released.wait(60)
+            return b"signature"
+
+    clock, log = Time(), []
+    silent, other = kept(Silent(), clock), kept(Token(), clock)
+    other.sign(DIGEST, EC, Secret("1234"))
+    asking = threading.Thread(target=lambda: silent.sign(DIGEST, EC, Secret("1234")))
+    asking.start()
+    try:
+        assert waiting.wait(10)
+        clock.now += 601
+        with serving(place, [silent, other], log):
+            for _ in range(40):
+                if other._pin is None:
+                    break
+                time.sleep(TICK_SECONDS / 2)
+            assert other._pin is None
+        # It has ended, within ten seconds.
+        assert log == ["a token does not answer, and is left as it is"]
+        assert not place.exists()
+    finally:
+        released.set()
+        asking.join(10)
+
+
 def test_a_token_that_cannot_be_closed_does_not_keep_the_others_pins(place: Path):
     class Stuck(Token):
         def close(self) -> None:
@@ -298,7 +330,7 @@ def hsm(tmp_path_factory: pytest.TempPathFactory) -> SoftHsm:
 @pytest.mark.needs("softhsm2-util", "pkcs11-tool")
 def test_the_command_with_a_real_token(hsm: SoftHsm, place: Path):
     """The PIN goes through once; the second signature needs none; a token whose directory moves away comes back."""
-    settings = [f"--set={key}={value}" for key, value in hsm.configuration().items()]
+    settings = [f"--set={key}={value}" for key, value in hsm.configuration(touch="true").items()]
     argv = [signer_process.sys.executable, "-m", "kubeauthn", "signer", "agent", "--socket", str(place)]
     agent = subprocess.Popen(
         [*argv, "--signer=pkcs11", *settings], env=hsm.environ, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
@@ -317,6 +349,10 @@ def test_the_command_with_a_real_token(hsm: SoftHsm, place: Path):
         assert b"no terminal to ask for PIN of the token 'desk'" in refused.stderr
         signer_process.check(leaf, signer_process.sign("pkcs11", with_pin, EC, environ), EC)
         signer_process.check(leaf, signer_process.sign("pkcs11", without, EC, environ), EC)
+        # The person looks at the terminal of the client, and not at the agent's.
+        told = signer_process.sign("pkcs11", without | {"touch": "true"}, EC, environ)
+        signer_process.check(leaf, told, EC)
+        assert told.stderr == b"touch the token now\n"
         away = hsm.folder / "away"
         hsm.tokens.rename(away)
         gone = signer_process.sign("pkcs11", without, EC, environ)
@@ -330,4 +366,39 @@ def test_the_command_with_a_real_token(hsm: SoftHsm, place: Path):
         _, said = agent.communicate(timeout=50)
     assert agent.returncode == 0
     assert PIN.encode() not in said
+    assert b"touch" not in said
     assert not place.exists()
+
+
+@pytest.mark.needs("softhsm2-util", "pkcs11-tool")
+def test_the_command_ends_while_a_module_never_answers(hsm: SoftHsm, place: Path, tmp_path: Path):
+    configuration = hsm.configuration() | {"pathLib": module_that(tmp_path, "C_Sign", "hang")}
+    settings = [f"--set={key}={value}" for key, value in configuration.items()]
+    argv = [signer_process.sys.executable, "-m", "kubeauthn", "signer", "agent", "--socket", str(place)]
+    agent = subprocess.Popen(
+        [*argv, "--signer=pkcs11", *settings], env=hsm.environ, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+    )
+    asking = None
+    try:
+        assert agent.stderr is not None
+        lines = iter(agent.stderr.readline, b"")
+        assert b"1 keys at" in next(lines)
+        for _ in range(200):
+            if place.exists():
+                break
+            time.sleep(0.05)
+        environ = {**os.environ, wire.VARIABLE: str(place)}
+        asking = threading.Thread(
+            target=lambda: signer_process.sign("pkcs11", {**configuration, "pin": PIN}, EC, environ)
+        )
+        asking.start()
+        asked = [next(lines) for _ in range(3)]  # how it is found; without the PIN, and with it
+        assert sum(b"a signature with" in line for line in asked) == 2
+        time.sleep(1)  # the call is deep in the module by then
+        agent.terminate()
+        assert agent.wait(20) == 0
+    finally:
+        agent.kill()
+        agent.communicate(timeout=20)
+        if asking is not None:
+            asking.join(20)

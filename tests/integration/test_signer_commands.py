@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubeauthn.client import kubeconfig
 from kubeauthn.testing import ApiServer, CertificateAuthority
@@ -167,6 +169,41 @@ def test_a_request_that_is_denied_installs_nothing(hsm: SoftHsm, tmp_path: Path)
         late = command(hsm, "request-certificate", *options, "--wait", "0.1")
         assert late.returncode == 4
         assert "nobody approved kubeauthn-" in late.stderr
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        ({"starts": timedelta(hours=1)}, "the signer's certificate is not valid before"),
+        ({"usage": ExtendedKeyUsageOID.SERVER_AUTH}, "its extended key usage has no clientAuth"),
+        ({"starts": timedelta(days=-2), "ends": timedelta(days=-1)}, "the certificate has expired"),
+    ],
+    ids=["early", "server", "late"],
+)
+def test_doctor_writes_no_entry_for_a_certificate_that_a_client_would_not_show(
+    hsm: SoftHsm, tmp_path: Path, made: dict[str, Any], text: str
+):
+    certificate, config = tmp_path / "jane.der", tmp_path / "config"
+    key = SimpleNamespace(public_key=lambda: hsm.public_key("02"))
+    certificate.write_bytes(issue(CertificateAuthority(), key, **made))
+    settings = hsm.configuration(pathCert=str(certificate))
+    options = [f"--set={name}={value}" for name, value in settings.items()]
+    result = command(hsm, "doctor", "--signer=pkcs11", *options, "--no-sign", "--write=jane", f"--kubeconfig={config}")
+    assert (result.returncode, text in result.stderr) == (1, True), result.stderr
+    assert not config.exists()
+
+
+@pytest.mark.parametrize("curve", ["06082a8648ce3d030163", "0500", ""], ids=["unknown", "null", "none"])
+def test_a_key_on_a_curve_that_nobody_knows(curve: str):
+    """As a token may have one, or a module may say."""
+    from kubeauthn._core.signature_forms import bit_string, sequence
+    from kubeauthn.cli.signer_csr import build_request, subject_of
+    from kubeauthn.errors import KeyStoreError
+
+    kind = bytes.fromhex("06072a8648ce3d0201") + bytes.fromhex(curve)
+    key = sequence(sequence(kind), bit_string(b"\4" + bytes(64)))
+    with pytest.raises(KeyStoreError, match="what the signer gives as a public key is none, or of a kind"):
+        build_request(SimpleNamespace(public_key=lambda: key), subject_of("jane", []))
 
 
 def test_a_certificate_for_another_key_is_not_installed():

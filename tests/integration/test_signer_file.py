@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
-from kubeauthn._core.signerwire import SigningAlgorithm
+from kubeauthn._core.signerwire import PIN_REFUSED_EXIT, SigningAlgorithm
 from tests.integration import signer_process
 from tests.integration.softhsm import client_certificate
 
@@ -46,16 +46,16 @@ def test_every_kind_of_key(tmp_path: Path, key: object, algorithm: SigningAlgori
     assert PASSPHRASE.encode() not in result.stderr
 
 
-def refused(configuration: dict[str, str]) -> str:
+def refused(configuration: dict[str, str], code: int = 1) -> str:
     result = signer_process.sign("file", configuration, EC)
-    assert result.returncode == 1
+    assert result.returncode == code
     assert result.stdout == b""
     assert PASSPHRASE not in result.stderr.decode()
     return result.stderr.decode()
 
 
 def test_a_wrong_passphrase(tmp_path: Path):
-    assert "the passphrase is wrong" in refused(entry(tmp_path) | {"pin": "guess"})
+    assert "the passphrase is wrong" in refused(entry(tmp_path) | {"pin": "guess"}, PIN_REFUSED_EXIT)
 
 
 def test_a_key_that_others_can_read(tmp_path: Path):

@@ -29,6 +29,7 @@ ALGORITHMS = [
     ("2", EC),
     ("3", SigningAlgorithm("ec", hash="sha384")),
     ("4", SigningAlgorithm("ed25519")),
+    ("5", SigningAlgorithm("ec", hash="sha512")),
 ]
 
 
@@ -37,8 +38,8 @@ def hsm(tmp_path_factory: pytest.TempPathFactory) -> SoftHsm:
     return softhsm.filled(tmp_path_factory.mktemp("softhsm"))
 
 
-def said(result: subprocess.CompletedProcess[bytes]) -> str:
-    assert result.returncode == 1
+def said(result: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
+    assert result.returncode == code
     assert result.stdout == b""
     text = result.stderr.decode()
     assert PIN not in text
@@ -145,7 +146,7 @@ def test_a_wrong_pin_is_tried_once(hsm: SoftHsm, tmp_path: Path):
     log = tmp_path / "spy.log"
     environ = {**hsm.environ, "PKCS11SPY": MODULE, "PKCS11SPY_OUTPUT": str(log)}
     configuration = hsm.configuration(pin="00000000") | {"pathLib": SPY}
-    text = said(signer_process.sign("pkcs11", configuration, EC, environ))
+    text = said(signer_process.sign("pkcs11", configuration, EC, environ), signerwire.PIN_REFUSED_EXIT)
     assert "the PIN of the token 'desk' is wrong" in text
     assert "00000000" not in text.replace(PIN, "")
     assert log.read_text().count(": C_Login\n") == 1

@@ -16,12 +16,15 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, load_der_public_key
 
 from kubeauthn._core import signerwire, tpm2
+from kubeauthn._core.kubeconfig.model import AuthProvider
 from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn._secret import Secret
-from kubeauthn.errors import KeyStoreError, PinRefused
+from kubeauthn.client.signer_source import ExternalSigner
+from kubeauthn.errors import KeyStoreError, PinRefused, PluginFailed
 from kubeauthn.plugin.signer import Configuration
 from kubeauthn.plugins.signer_tpm2 import Tpm2Signer
 from kubeauthn.plugins.tpm2_device import TpmDevice
+from kubeauthn.testing import FakeClock
 from tests.integration import signer_process
 from tests.integration.checked_plugin import check
 from tests.integration.softhsm import client_certificate
@@ -161,17 +164,30 @@ def test_a_key_with_an_authorisation_value(tpm: SoftTpm):
     assert AUTH.encode() not in result.stderr
 
 
-def test_a_wrong_value_is_tried_once(tpm: SoftTpm):
+def test_a_wrong_value_is_tried_once(tpm: SoftTpm, tmp_path: Path):
     def failures() -> str:
         lines = tpm.tool("tpm2_getcap", "properties-variable").splitlines()
         return next(line for line in lines if "LOCKOUT_COUNTER" in line).split()[-1]
 
     before = int(failures(), 16)
     result = signer_process.sign("tpm2", entry(tpm, GUARDED, pin="wrong"), EC)
-    assert result.returncode == 1
+    assert result.returncode == signerwire.PIN_REFUSED_EXIT
     assert b"AUTH_FAIL" in result.stderr
     assert b"not tried again" in result.stderr
     # noda is not set on this key, so the TPM itself counts.
+    assert int(failures(), 16) == before + 1
+    tpm.tool("tpm2_dictionarylockout", "--clear-lockout")
+    # A client remembers: whoever opens connection after connection would have the whole TPM locked.
+    program = tmp_path / "kubeauthn-signer-tpm2"
+    program.write_text(f"#!{sys.executable}\nfrom kubeauthn.plugins.signer_tpm2 import main\nmain()\n")
+    program.chmod(0o700)
+    config = {"pathExec": str(program), **entry(tpm, GUARDED, pin="wrong")}
+    clock, before = FakeClock(), int(failures(), 16)
+    client = ExternalSigner(AuthProvider("externalSigner", tuple(config.items())), clock=clock)
+    for _ in range(4):
+        with pytest.raises(PluginFailed):
+            client.sign(bytes(32), EC)
+        clock.advance(3600)
     assert int(failures(), 16) == before + 1
     tpm.tool("tpm2_dictionarylockout", "--clear-lockout")
 

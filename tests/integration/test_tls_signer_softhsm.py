@@ -24,7 +24,7 @@ def hsm(tmp_path_factory: pytest.TempPathFactory) -> SoftHsm:
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
-@pytest.mark.parametrize("object_id", ["1", "2", "3", "4"], ids=["rsa", "p256", "p384", "ed25519"])
+@pytest.mark.parametrize("object_id", ["1", "2", "3", "4", "5"], ids=["rsa", "p256", "p384", "ed25519", "p521"])
 def test_a_connection_with_a_key_in_the_token(
     hsm: SoftHsm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, object_id: str, version: str
 ):

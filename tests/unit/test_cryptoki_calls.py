@@ -167,6 +167,12 @@ def test_a_key_that_wants_a_pin_on_a_token_that_wants_none(monkeypatch: pytest.M
     assert asked == ["PIN of the token 'desk'"]
 
 
+def test_a_touch_is_told_of_when_no_pin_is_asked_for_any_more(monkeypatch: pytest.MonkeyPatch):
+    token, asked = Token(always=True), []
+    key_of(token, monkeypatch, asked).sign(bytes(32), SHA256, lambda: asked.append("touch"))
+    assert asked == ["PIN of the token 'desk'", "touch"]
+
+
 def test_a_signature_that_was_not_allowed_is_not_in_the_way_of_the_next(monkeypatch: pytest.MonkeyPatch):
     token = Token(ck.LOGIN_REQUIRED | ck.PROTECTED_AUTHENTICATION_PATH, always=True)
     token.answers["C_Login"] = [0, CANCEL]
@@ -241,6 +247,25 @@ def test_another_edwards_curve_is_not_taken_for_ed25519():
     session: Session = token.module().open(7)
     with pytest.raises(KeyStoreError, match="Ed25519 alone"):
         pkcs11_token._public_key_info(session, 5)
+
+
+@pytest.mark.parametrize("around", ["", "0420", "032100"], ids=["bare", "octet string", "bit string"])
+def test_every_way_in_which_modules_write_an_ed25519_key(around: str):
+    """Version 3.0 of the standard was read in two ways, and version 3.1 has a third."""
+    token, point = Token(), bytes(range(32))
+    token.values |= {ck.KEY_TYPE: bytes(c_ulong(ck.EC_EDWARDS)), ck.EC_POINT: bytes.fromhex(around) + point}
+    info = pkcs11_token._public_key_info(token.module().open(7), 5)
+    assert info == bytes.fromhex("302a300506032b6570032100") + point
+
+
+def test_numbers_and_signatures_longer_than_any():
+    token = Token()
+    token.values[ck.KEY_TYPE] = b"\xff" * 4096
+    session: Session = token.module().open(7)
+    assert session.number(5, ck.KEY_TYPE) is None
+    token.C_Sign = lambda *given: setattr(given[4]._obj, "value", ck.UNAVAILABLE) or 0  # type: ignore[method-assign]
+    with pytest.raises(KeyStoreError, match="the module says that it made a signature of"):
+        session.sign(5, bytes(32), ck.ECDSA)
 
 
 def test_a_module_without_a_beginning_is_refused(monkeypatch: pytest.MonkeyPatch):

@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from kubeauthn._core import object_id, pkcs11_uri, signerwire
-from kubeauthn._core.signature_forms import digest_info, ecdsa_der
+from kubeauthn._core.signature_forms import digest_info, ecdsa_der, pss_salt_bytes
 from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn.errors import PluginReplyError, SignerRequestError, UsageError
 from kubeauthn.plugin import signer
@@ -149,6 +149,20 @@ def test_raw_signatures_become_der():
     assert utils.decode_dss_signature(der) == (r, s)
     with pytest.raises(UsageError, match="two halves"):
         ecdsa_der(b"123")
+
+
+@pytest.mark.parametrize("bits", [2048, 2049, 1030])
+@pytest.mark.parametrize("salt", [0, 20, 32, 64, None], ids=str)
+def test_the_salt_of_a_pss_signature(bits: int, salt: int | None):
+    key = rsa.generate_private_key(65537, bits)
+    numbers = key.public_key().public_numbers()
+    longest = padding.calculate_max_pss_salt_length(key, SHA256())
+    for _ in range(3):
+        length = longest if salt is None else salt
+        made = key.sign(b"hello", padding.PSS(padding.MGF1(SHA256()), length), SHA256())
+        assert pss_salt_bytes(made, numbers.n, numbers.e, "sha256") == length
+    assert pss_salt_bytes(key.sign(b"hello", padding.PKCS1v15(), SHA256()), numbers.n, numbers.e, "sha256") is None
+    assert pss_salt_bytes(b"", numbers.n, numbers.e, "sha256") is None
 
 
 def test_a_digest_info_names_the_hash():

@@ -60,3 +60,25 @@ def tagged(tag: int, content: bytes) -> bytes:
         return bytes((tag, size)) + content
     length = size.to_bytes((size.bit_length() + 7) // 8, "big")
     return bytes((tag, 0x80 | len(length))) + length + content
+
+
+def pss_salt_bytes(signature: bytes, modulus: int, exponent: int, hash_name: str) -> int | None:
+    """How long the salt of an RSA-PSS signature is (RFC 8017, section 9.1.2, backwards); None if it is none."""
+    import hashlib
+
+    bits = modulus.bit_length() - 1
+    size, digest_size = (bits + 7) // 8, hashlib.new(hash_name).digest_size
+    encoded = pow(int.from_bytes(signature, "big"), exponent, modulus)
+    if encoded.bit_length() > bits or encoded & 0xFF != 0xBC or size < digest_size + 2:
+        return None
+    content = encoded.to_bytes(size, "big")
+    masked, seed = content[: -digest_size - 1], content[-digest_size - 1 : -1]
+    mask = b"".join(
+        hashlib.new(hash_name, seed + number.to_bytes(4, "big")).digest()
+        for number in range((len(masked) + digest_size - 1) // digest_size)
+    )
+    block = int.from_bytes(masked, "big") ^ int.from_bytes(mask[: len(masked)], "big")
+    block &= (1 << (bits - 8 * (digest_size + 1))) - 1
+    # Zeroes, a one, and behind it the salt.
+    salt_bits = block.bit_length() - 1
+    return salt_bits // 8 if salt_bits >= 0 and salt_bits % 8 == 0 else None

@@ -32,6 +32,9 @@ PSS_OPTIONS = "*rsa.PSSOptions"
 HASH_OPTIONS = "crypto.Hash"
 """Ours: the design's text knows RSA-PSS alone. Go's number of the hash, or 0 with the whole message as the digest."""
 
+PIN_REFUSED_EXIT = 77
+"""Ours: so ends a signer whose PIN was wrong (`EX_NOPERM` of sysexits.h). A client brings no stored one again."""
+
 GO_HASHES = {"sha256": 5, "sha384": 6, "sha512": 7}
 HASH_BYTES = {"sha256": 32, "sha384": 48, "sha512": 64}
 _HASH_OF_NUMBER = {number: name for name, number in GO_HASHES.items()}

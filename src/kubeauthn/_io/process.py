@@ -36,8 +36,9 @@ def run_plugin(
     *,
     interactive: bool,
     seconds: float | None,
+    descriptors: Sequence[int] = (),
 ) -> tuple[int, bytes]:
-    """Exit code (negative: the signal) and standard output. Standard error is the person's.
+    """Exit code (negative: the signal) and standard output. Standard error is the person's; it inherits `descriptors`.
 
     Raises OSError when the executable cannot be started, PluginTimeout, or PluginReplyError
     when it prints too much or leaves its standard output open in a process it started.
@@ -52,6 +53,7 @@ def run_plugin(
         stdin=None if interactive else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         start_new_session=not interactive,
+        pass_fds=descriptors,
     )
     with ended_on_failure(process):
         output = read_output(process, argv[0], None if interactive else seconds)

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
 from cryptography.x509.oid import NameOID
 
@@ -48,7 +49,7 @@ def present_subject(signer: Any, now: float) -> tuple[x509.Name, float]:
     except NOT_A_CERTIFICATE:
         raise KeyStoreError("what the signer gives as a certificate is none") from None
     begin, end = (time.timestamp() for time in (certificate.not_valid_before_utc, certificate.not_valid_after_utc))
-    return certificate.subject, max(0.0, min(1.0, (end - now) / (end - begin)))
+    return certificate.subject, max(0.0, min(1.0, (end - now) / max(end - begin, 1.0)))
 
 
 def build_request(signer: Any, subject: x509.Name) -> str:
@@ -56,7 +57,10 @@ def build_request(signer: Any, subject: x509.Name) -> str:
     from kubeauthn.plugin._signer_rehearsal import verify_with
 
     public_key = signer.public_key()
-    key = load_der_public_key(public_key)
+    try:
+        key = load_der_public_key(public_key)
+    except (ValueError, UnsupportedAlgorithm):
+        raise KeyStoreError("what the signer gives as a public key is none, or of a kind that is not known") from None
     algorithm = request_algorithm(key)
     info = csr.request_info(subject.public_bytes(), public_key)
     digest = hashlib.new(algorithm.hash, info).digest() if algorithm.hash else info
@@ -74,10 +78,10 @@ def request_algorithm(key: object) -> SigningAlgorithm:
 def check_issued(chain: bytes, public_key: bytes) -> None:
     """The certificate is for the key that asked: whatever a server sends, nothing else is installed."""
     try:
-        leaf = x509.load_pem_x509_certificates(chain)[0]
-    except (*NOT_A_CERTIFICATE, IndexError):
+        key = x509.load_pem_x509_certificates(chain)[0].public_key()
+    except (*NOT_A_CERTIFICATE, IndexError, UnsupportedAlgorithm):
         raise KeyStoreError("what was issued is not a PEM certificate") from None
-    if leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) != public_key:
+    if key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) != public_key:
         raise KeyStoreError("the certificate that was issued is for another key, and was not installed")
 
 

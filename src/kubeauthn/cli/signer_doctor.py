@@ -13,7 +13,7 @@ import os
 from kubeauthn.cli import failure
 from kubeauthn.cli.signer_entry import COMMAND, add_signer_options, chosen, open_signer
 from kubeauthn.cli.text import escaped
-from kubeauthn.errors import EnvironmentFailure, UsageError
+from kubeauthn.errors import EnvironmentFailure, PluginReplyError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def run(arguments: Namespace, world: World) -> int:
         if arguments.write:
             raise UsageError("--write needs to know what: --signer KIND --set KEY=VALUE …")
         return _survey(arguments, world)
-    from kubeauthn.plugins.pin import holds_pin
+    from kubeauthn._core.stored_pin import holds_pin
 
     kind, configuration = found
     if arguments.write and "pin-value=" in configuration.get("uri", ""):
@@ -84,28 +84,33 @@ def _survey(arguments: Namespace, world: World) -> int:
 
 def _trial(kind: str, configuration: Configuration, now: float, *, sign: bool) -> dict[str, Any]:
     """The document of `--output json`: the certificate, a signature that was verified with it, and what is wrong."""
-    from cryptography import x509
-
     from kubeauthn._core import rfc3339
+    from kubeauthn._core.signing_identity import signing_identity
     from kubeauthn.cli.signer_survey import certificate_facts
-    from kubeauthn.plugin._signer_rehearsal import tls_algorithms, verify
+    from kubeauthn.plugin._signer_rehearsal import public_key_of, tls_algorithms, verify
     from kubeauthn.plugin.signer import der_chain
 
     signer = open_signer(kind, configuration)
-    leaf = der_chain(signer.certificate())[0]
+    chain = der_chain(signer.certificate())
+    leaf = chain[0]
     facts = certificate_facts(leaf)
     report: dict[str, Any] = {"version": 1, "signer": kind, "certificate": facts, "signature": None, "faults": []}
     if "error" in facts:
         report["faults"].append("what the signer gives as a certificate is none")
         return report
     if sign:
-        algorithm = tls_algorithms(x509.load_der_x509_certificate(leaf).public_key())[0]
+        algorithm = tls_algorithms(public_key_of(leaf))[0]
         message = os.urandom(32)
         digest = hashlib.new(algorithm.hash, message).digest() if algorithm.hash else message
         verify(leaf, signer.sign(digest, algorithm), digest, algorithm)
         report["signature"] = str(algorithm)
     if rfc3339.parse(facts["notAfter"]) < now:
         report["faults"].append("the certificate has expired")
+        return report
+    try:
+        signing_identity(chain, signer.sign, now)  # what a client looks at before it shows a certificate
+    except PluginReplyError as error:
+        report["faults"].append(str(error))
     return report
 
 

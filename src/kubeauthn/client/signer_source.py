@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from kubeauthn._core import signerwire
@@ -19,6 +20,7 @@ from kubeauthn._core.policy import permitted_path
 from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn._core.signing_identity import signing_identity
 from kubeauthn._core.signing_pause import SigningPause
+from kubeauthn._core.stored_pin import pin_descriptor, stores_pin
 from kubeauthn._io.lookup import find_executable, why_not_found
 from kubeauthn._io.process import run_plugin
 from kubeauthn._io.terminal import stdin_is_terminal
@@ -56,6 +58,8 @@ class ExternalSigner:
         self._one_person = threading.Lock()
         self._last: Credential | None = None
         self._pause = SigningPause()
+        self._stores_pin = self._on_trial = stores_pin(self._configuration)
+        self._trial = threading.Lock()
         self.source = RefreshedSource(self.make_credential, clock=clock)
         self.command = self._configuration.get(signerwire.PATH_KEY, "")
         if not self.command:
@@ -78,16 +82,35 @@ class ExternalSigner:
     def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
         """One signature, which the TLS bridge verifies before it is used."""
         request = signerwire.encode_sign_request(self._configuration, digest, algorithm)
-        if (waiting := self._pause.waiting(self._clock())) is not None:
-            raise waiting
-        try:
-            signature = self._understood(signerwire.decode_sign_reply, self._ask(request))
-        except CredentialError as error:
-            if not self._has_person():  # who decides for themselves when to try again
-                self._pause.failed(str(error), self._clock())
-            raise
-        self._pause.succeeded()
+        with self._stored_pin_on_trial():
+            if (standing := self._pause.standing(self._clock())) is not None:
+                raise standing
+            try:
+                signature = self._understood(signerwire.decode_sign_reply, self._ask(request))
+            except CredentialError as error:
+                self._note_failure(error)
+                raise
+            self._pause.succeeded()
+            self._on_trial = False
         return signature
+
+    @contextmanager
+    def _stored_pin_on_trial(self) -> Iterator[None]:
+        """One signature at a time until one was made: handshakes that begin together would each bring a wrong PIN."""
+        with ExitStack() as stack:
+            if self._on_trial:
+                stack.enter_context(self._trial)
+            if not self._on_trial:
+                stack.close()
+            yield
+
+    def _note_failure(self, error: CredentialError) -> None:
+        has_person = self._has_person()
+        wrong_pin = isinstance(error, PluginFailed) and error.exit_code == signerwire.PIN_REFUSED_EXIT
+        if wrong_pin and (self._stores_pin or not has_person):
+            self._pause.refused(str(error))
+        elif not has_person:  # who decides for themselves when to try again
+            self._pause.failed(str(error), self._clock())
 
     def _ask(self, request: str) -> bytes:
         if not self._has_person():
@@ -114,7 +137,12 @@ class ExternalSigner:
         count = metrics.listener().plugin_called
         try:
             code, output = run_plugin(
-                path, [self.command], environment, interactive=interactive, seconds=self._options.seconds
+                path,
+                [self.command],
+                environment,
+                interactive=interactive,
+                seconds=self._options.seconds,
+                descriptors=self._descriptors(),
             )
         except (OSError, ValueError) as error:
             count(1, metrics.PLUGIN_NOT_FOUND_ERROR)
@@ -130,6 +158,17 @@ class ExternalSigner:
         count(0, metrics.NO_ERROR)
         return output
 
+    def _descriptors(self) -> tuple[int, ...]:
+        """The one that `pinSource` names, if this program's own parent meant it to be inherited.
+
+        No other: a kubeconfig from anywhere must not have a signer read from our files and connections.
+        """
+        number = pin_descriptor(self._configuration)
+        try:
+            return (number,) if number is not None and number > 2 and os.get_inheritable(number) else ()
+        except OSError:
+            return ()  # there is none: the signer says so
+
     def _understood(self, decode: Callable[[bytes], Answer], reply: bytes) -> Answer:
         try:
             return decode(reply)
@@ -142,6 +181,7 @@ class ExternalSigner:
 
     def _after_fork(self) -> None:
         self._one_person = threading.Lock()
+        self._trial = threading.Lock()
 
 
 _shared: dict[tuple[AuthProvider, ExecOptions], ExternalSigner] = {}

@@ -41,7 +41,7 @@ class Rehearsal:
     @property
     def algorithms(self) -> tuple[SigningAlgorithm, ...]:
         """Every way in which TLS may ask this certificate's key to sign."""
-        return tls_algorithms(x509.load_der_x509_certificate(self.certificate[0]).public_key())
+        return tls_algorithms(public_key_of(self.certificate[0]))
 
     def sign(self, message: bytes, algorithm: SigningAlgorithm | None = None) -> bytes:
         """The signature over a message, verified with the certificate; over its digest, or Ed25519's message itself."""
@@ -66,11 +66,14 @@ def tls_algorithms(key: object) -> tuple[SigningAlgorithm, ...]:
 
 def verify(certificate: bytes, signature: bytes, digest: bytes, algorithm: SigningAlgorithm) -> None:
     """`PluginReplyError` unless the certificate's key made this signature in this way."""
+    verify_with(public_key_of(certificate), signature, digest, algorithm)
+
+
+def public_key_of(certificate: bytes) -> object:
     try:
-        key = x509.load_der_x509_certificate(certificate).public_key()
+        return x509.load_der_x509_certificate(certificate).public_key()
     except (*NOT_A_CERTIFICATE, UnsupportedAlgorithm):
         raise PluginReplyError("what the signer gave as a certificate is none") from None
-    verify_with(key, signature, digest, algorithm)
 
 
 def verify_with(key: object, signature: bytes, digest: bytes, algorithm: SigningAlgorithm) -> None:

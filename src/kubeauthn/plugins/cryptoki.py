@@ -71,7 +71,7 @@ class Module:
         self._under_way: list[None] = []
         self._initialized = False
         self.initialize()
-        atexit.register(self._finalize)
+        atexit.register(self._finalize_at_exit)
 
     def call(self, name: str, *arguments: Any) -> None:
         """Numbers are passed as `c_ulong`, everything else by address. Other threads run meanwhile."""
@@ -150,6 +150,11 @@ class Module:
         if ck.RESULTS.get(code) != "CRYPTOKI_ALREADY_INITIALIZED":
             _check(code)
         self._initialized = True
+
+    def _finalize_at_exit(self) -> None:
+        # Not while a thread is in a call, as one of an agent's may be: the standard leaves open what happens then.
+        if not self._under_way:
+            self._finalize()
 
     def _finalize(self) -> None:
         self._initialized = False
@@ -241,8 +246,9 @@ class Session:
         return room.raw[: entry.length] if entry.length <= len(room) else None
 
     def number(self, item: int, attribute: int) -> int | None:
+        """A CK_ULONG, or a CK_BBOOL of one byte. None, too, for what is longer than either."""
         content = self.value(item, attribute)
-        return int.from_bytes(content, _byte_order()) if content else None
+        return int.from_bytes(content, _byte_order()) if content and len(content) <= sizeof(c_ulong) else None
 
     def text(self, item: int, attribute: int) -> str:
         return (self.value(item, attribute) or b"").decode(errors="replace")
@@ -265,7 +271,9 @@ class Session:
             self._log_in(ck.CONTEXT_SPECIFIC, *again)
         room, size = ctypes.create_string_buffer(LARGEST_SIGNATURE), c_ulong(LARGEST_SIGNATURE)
         self._call("C_Sign", data, c_ulong(len(data)), room, byref(size))
-        return room.raw[: min(size.value, LARGEST_SIGNATURE)]
+        if size.value > LARGEST_SIGNATURE:
+            raise KeyStoreError(f"the module says that it made a signature of {size.value} bytes")
+        return room.raw[: size.value]
 
     def create(self, attributes: Mapping[int, int | str | bytes]) -> None:
         template, kept = _template(attributes)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
+from kubeauthn._core.stored_pin import pin_descriptor
 from kubeauthn._secret import Secret
-from kubeauthn.errors import EnvironmentFailure, KeyStoreError, MissingExtra, PinRefused, UsageError
+from kubeauthn.errors import EnvironmentFailure, KeyStoreError, MissingExtra, UsageError
 from kubeauthn.plugin.prompt import LONGEST_ANSWER, ask_secret, tell
 
 TYPE_CHECKING = False
@@ -41,8 +42,8 @@ def pins_of(configuration: Mapping[str, str]) -> Pins:
         return ask_secret
     if kind == "keyring" and place:
         return lambda question: _from_keyring(question, place)
-    if kind == "fd" and place.isascii() and place.isdecimal() and len(place) < 7:
-        return lambda question: _from_descriptor(int(place))
+    if (number := pin_descriptor(configuration)) is not None:
+        return lambda question: _from_descriptor(question, number)
     # The value itself is not shown: somebody may have written the PIN there.
     raise UsageError("pinSource is prompt, keyring:kubeauthn/NAME or fd:NUMBER")
 
@@ -51,15 +52,10 @@ def check_not_wrong_before(question: str) -> None:
     """For every PIN that nobody is typing now."""
     if WRONG_BEFORE in question:
         asked = question.partition(WRONG_BEFORE)[0].strip()
-        raise PinRefused(
+        raise KeyStoreError(
             f"{asked}: the last one was wrong, and a stored one is not tried again",
             hint="correct what is stored, then log in once by hand: pkcs11-tool --module PATH --login --list-objects",
         )
-
-
-def holds_pin(configuration: Mapping[str, str]) -> bool:
-    """Whether a PIN stands in the configuration itself, as `pin` or within a token's URI."""
-    return bool(configuration.get("pin")) or "pin-value=" in configuration.get("uri", "")
 
 
 def written_pin(question: str, pin: str) -> Secret:
@@ -95,13 +91,14 @@ def _from_keyring(question: str, place: str) -> Secret:
     return Secret(value)
 
 
-def _from_descriptor(number: int) -> Secret:
+def _from_descriptor(question: str, number: int) -> Secret:
     """Up to the end or the first line's end. The descriptor is closed, so nothing that is started later inherits it."""
+    check_not_wrong_before(question)
     content = b""
     try:
         try:
             while b"\n" not in content and len(content) <= LONGEST_ANSWER:
-                chunk = os.read(number, LONGEST_ANSWER + 1 - len(content))
+                chunk = _read_at(number, len(content), LONGEST_ANSWER + 1 - len(content))
                 if not chunk:
                     break
                 content += chunk
@@ -114,3 +111,15 @@ def _from_descriptor(number: int) -> Secret:
     if not line or len(line) > LONGEST_ANSWER:
         raise EnvironmentFailure(f"pinSource: file descriptor {number} gave no PIN, or one too long")
     return Secret(line.decode("utf-8", "surrogateescape"))
+
+
+def _read_at(number: int, at: int, count: int) -> bytes:
+    """A file from its beginning, wherever the last signer left off: its place is shared. A pipe gives it once."""
+    import errno
+
+    try:
+        return os.pread(number, count, at)
+    except OSError as error:
+        if error.errno not in (errno.ESPIPE, errno.EINVAL):
+            raise
+    return os.read(number, count)

@@ -85,7 +85,7 @@ def _objects(module: Module, slot: int) -> list[dict[str, str]]:
                     entry = {"kind": name, "id": identifier.hex(), "label": session.text(item, ck.LABEL)}
                     if name == "key":
                         number = session.number(item, ck.KEY_TYPE)
-                        entry["type"] = ck.KEY_TYPES.get(number or 0, str(number))
+                        entry["type"] = "of no kind" if number is None else ck.KEY_TYPES.get(number, str(number))
                     else:
                         entry["certificate"] = (session.value(item, ck.VALUE) or b"").hex()
                     found.append(entry)

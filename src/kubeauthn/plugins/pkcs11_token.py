@@ -14,7 +14,7 @@ from kubeauthn.plugins.pkcs11_module import in_words, load_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kubeauthn._core.signerwire import SigningAlgorithm
     from kubeauthn.plugins.cryptoki import Session, Token
@@ -27,6 +27,7 @@ _CURVE_BYTES = {bytes.fromhex("06082a8648ce3d030107"): 32, bytes.fromhex("06052b
 """Curves whose numbers may be shorter than a digest."""
 _POINT_BYTES = (32, 65, 97, 133)
 """Of Ed25519, P-256, P-384 and P-521, without an OCTET STRING around it: none of these is another's with one."""
+_BIT_STRING_OF_32 = bytes.fromhex("032100")
 _LONGEST_CHAIN = 8
 
 
@@ -126,11 +127,12 @@ class TokenKey:
                     raise KeyStoreError(f"objectId: {self.token_name} has no public key for it")
                 return _public_key_info(session, found[0])
 
-    def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
+    def sign(self, digest: bytes, algorithm: SigningAlgorithm, ready: Callable[[], None] = lambda: None) -> bytes:
+        """`ready` is called when no PIN is asked for any more, and the token may wait for a touch."""
         with self._module.in_use:
-            return self._sign(self.log_in(), digest, algorithm)
+            return self._sign(self.log_in(), digest, algorithm, ready)
 
-    def _sign(self, session: Session, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
+    def _sign(self, session: Session, digest: bytes, algorithm: SigningAlgorithm, ready: Callable[[], None]) -> bytes:
         with in_words("finding the key", self.token_name):
             found = self._find(session, ck.PRIVATE_KEY)
         if len(found) != 1:
@@ -143,7 +145,9 @@ class TokenKey:
             with in_words(f"signing ({algorithm})", self.token_name):
                 # Some keys, such as a PIV card's slot 9c, want the PIN with every signature.
                 always = session.number(key, ck.ALWAYS_AUTHENTICATE)
-                return _signed(session, key, digest, algorithm, self._again() if always else None)
+                again = self._again() if always else None
+                ready()
+                return _signed(session, key, digest, algorithm, again)
         except KeyStoreError as error:
             # What was begun and not ended would be in the way of the next signature of this session.
             self._close_session()
@@ -318,6 +322,8 @@ def _public_key_info(session: Session, key: int) -> bytes:
         return sequence(_RSA_ENCRYPTION, bit_string(content))
     point = _octets(session.value(key, ck.EC_POINT) or b"")
     if kind == ck.EC_EDWARDS:
+        if len(point) == 35 and point.startswith(_BIT_STRING_OF_32):  # as version 3.0 of the standard was read by some
+            point = point[3:]
         if len(point) != 32:
             raise KeyStoreError("objectId: of the Edwards curves Ed25519 alone is known here")
         return sequence(_ED25519, bit_string(point))

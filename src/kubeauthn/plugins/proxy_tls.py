@@ -35,11 +35,11 @@ def with_key_file(cluster: proxy.Cluster, certificate: str, key: str) -> ssl.SSL
 def with_signer(cluster: proxy.Cluster, settings: list[str]) -> ssl.SSLContext:
     """TLS that shows the certificate of an external signer, which also makes the signatures."""
     from kubeauthn._core.kubeconfig.model import AuthProvider
+    from kubeauthn._core.stored_pin import holds_pin
     from kubeauthn._io.kuberc import read_policy
     from kubeauthn._io.tls import load_identity
     from kubeauthn.client.exec_source import ExecOptions
     from kubeauthn.client.signer_source import NAME, ExternalSigner
-    from kubeauthn.plugins.pin import holds_pin
 
     # The settings come from a kubeconfig: what it makes us run is the policy's to allow, here as there.
     pairs = [tuple(setting.partition("=")[::2]) for setting in settings]

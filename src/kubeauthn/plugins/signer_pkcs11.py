@@ -40,9 +40,9 @@ class Pkcs11Signer:
         return self.key.public_key()
 
     def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
-        if self._configuration.get("touch") == "true":
-            signer.tell("touch the token now")
-        return self.key.sign(digest, algorithm)
+        from kubeauthn.plugins.touch import tell_of_touch
+
+        return self.key.sign(digest, algorithm, lambda: tell_of_touch(self._configuration))
 
     def identity(self) -> bytes:
         """The token's serial: a PIN that was typed for one token is not given to another."""

@@ -7,7 +7,7 @@ Configuration: `handle` (a persistent handle, `0x81000001`), the certificate as 
 from __future__ import annotations
 
 from kubeauthn._core import tpm2
-from kubeauthn._core.signature_forms import bit_string, ecdsa_der_of, integer, sequence
+from kubeauthn._core.signature_forms import bit_string, ecdsa_der_of, integer, pss_salt_bytes, sequence
 from kubeauthn._secret import Secret
 from kubeauthn.errors import KeyStoreError, PinRefused, SignerRequestError
 from kubeauthn.plugin import signer
@@ -76,9 +76,16 @@ class Tpm2Signer:
             public = self._public(device)
             scheme = _scheme(public, algorithm)
             made = self._signed(device, digest, scheme, algorithm.hash)
-        if isinstance(made, bytes):
-            return made
-        return ecdsa_der_of(*made)
+        if not isinstance(made, bytes):
+            return ecdsa_der_of(*made)
+        if scheme == tpm2.RSAPSS:
+            salt = pss_salt_bytes(made, public.modulus, public.exponent, algorithm.hash)
+            if salt not in (None, algorithm.salt):  # none: no signature at all, as the client will say
+                raise KeyStoreError(
+                    f"handle: this TPM salts RSA-PSS with {salt} bytes, and {algorithm.salt} were asked for",
+                    hint="TLS takes no other: make the key on an elliptic curve (-G ecc256:null:null)",
+                )
+        return made
 
     def identity(self) -> bytes:
         return self.public_key()

@@ -74,31 +74,56 @@ def _guarded(
 ) -> Any:
     thread.failed = None
     try:
-        return method(*arguments)
+        result = method(*arguments)
     except ssl.SSLError as error:
-        if thread.failed is None:
-            if (error.reason or "").endswith(_ALERTS) and (refused := getattr(connection.context, _REFUSED)):
-                refused()
-            raise
-        if not isinstance(thread.failed, Exception):  # an interrupt, or the end of the program
-            raise thread.failed from None
-        raise signing_failure(thread.failed, kind) from thread.failed
+        _raise_failure(thread, kind)
+        if (error.reason or "").endswith(_ALERTS) and (refused := getattr(connection.context, _REFUSED)):
+            refused()
+        raise
+    else:
+        # OpenSSL takes some failures for "this key does not fit", shows no certificate and goes on.
+        _raise_failure(thread, kind)
+        return result
     finally:
         # No exception stays on a thread: its traceback would hold the context in a cycle that the collector,
         # which cannot look into OpenSSL's objects, never sees.
         thread.failed = None
 
 
+def _raise_failure(thread: PerThread, kind: type[SigningFailed]) -> None:
+    failed, thread.failed = thread.failed, None
+    try:
+        if failed is None:
+            return
+        if not isinstance(failed, Exception):  # an interrupt, or the end of the program
+            raise failed from None
+        raise signing_failure(failed, kind) from failed
+    finally:
+        del failed
+
+
+def _shake_hands(thread: PerThread, connection: Any, method: Any, arguments: Any, kind: type[SigningFailed]) -> None:
+    """A step of it. At the end a certificate that was asked for must have been shown: nothing is sent without."""
+    thread.asked = thread.signed = False
+    try:
+        _guarded(thread, connection, method, arguments, kind)
+    finally:
+        connection._asked |= thread.asked
+        connection._signed |= thread.signed
+    if connection._asked and not connection._signed and not connection.server_side:
+        raise kind("the server asked for a certificate and takes no signature that this key can make: none was shown")
+
+
 @cache
 def _socket_class(base: type[ssl.SSLSocket], thread: PerThread) -> type[ssl.SSLSocket]:
     class SigningSocket(base):  # type: ignore[misc,valid-type]
         _looks = 0
-        _greeted = False
+        _greeted = _asked = _signed = False
 
         def do_handshake(self, block: bool = False) -> None:
             _offer_session(self)
             try:
-                _guarded(thread, self, super().do_handshake, (block,), SigningFailed)
+                _shake_hands(thread, self, super().do_handshake, (block,), SigningFailed)
             except BaseException as error:
                 if not isinstance(error, OSError):  # `ssl` closes it after its own errors only
                     self.close()
@@ -132,7 +157,7 @@ def _object_class(base: type[ssl.SSLObject], thread: PerThread) -> type[ssl.SSLO
         while the loop goes on putting into the caller's what comes in."""
 
         _looks = 0
-        _greeted = False
+        _greeted = _asked = _signed = False
         _steps: LoopSteps
 
         @classmethod
@@ -174,11 +199,10 @@ def _object_class(base: type[ssl.SSLObject], thread: PerThread) -> type[ssl.SSLO
             self._through(super().unwrap, ())
 
         def _handshake_step(self, kind: type[SigningFailed]) -> None:
-            thread.signed = False
             try:
-                _guarded(thread, self, super().do_handshake, (), kind)
+                _shake_hands(thread, self, super().do_handshake, (), kind)
             finally:
-                self._steps.signed |= thread.signed
+                self._steps.signed |= self._signed
 
         def _through(self, method: Any, arguments: tuple[Any, ...]) -> Any:
             self._steps.take_in()

@@ -20,6 +20,7 @@ from kubeauthn._io.tls_signer.structures import KEYPAIR_SELECTION, Param
 from kubeauthn.errors import SigningUnsupported, StaticCredentialError
 
 _KEPT_AS = "_kubeauthn_key"
+_CURVES = (b"prime256v1", b"secp384r1", b"secp521r1")
 
 
 class Bridge:
@@ -89,6 +90,8 @@ def _install(bridge: Bridge, ssl_ctx: int, chain: Sequence[bytes], sign: Sign) -
         if kind is None:
             library.EVP_PKEY_free(public_key)
             raise StaticCredentialError("the certificate's key is none of RSA, EC and Ed25519")
+        if kind == b"EC":
+            _check_curve(library, public_key)
         key = ExternalKey(
             sign,
             kind.decode().lower(),
@@ -107,7 +110,18 @@ def _install(bridge: Bridge, ssl_ctx: int, chain: Sequence[bytes], sign: Sign) -
         # Takes references of its own to all three.
         if library.SSL_CTX_use_cert_and_key(ssl_ctx, certificates[0], private_key, others, 1) != 1:
             raise StaticCredentialError(f"the client certificate cannot be used: {library.errors()}")
+        library.SSL_CTX_set_cert_cb(ssl_ctx, provider.when_asked, None)
         return key
+
+
+def _check_curve(library: Library, public_key: int) -> None:
+    """TLS 1.3 has three. With another, OpenSSL would silently show no certificate, and the request go out unsigned."""
+    name = ctypes.create_string_buffer(80)
+    library.EVP_PKEY_get_group_name(public_key, name, len(name), None)
+    if name.value not in _CURVES:
+        library.EVP_PKEY_free(public_key)
+        curve = name.value.decode(errors="replace") or "a curve without a name"
+        raise StaticCredentialError(f"the certificate's key is on {curve}, and TLS takes P-256, P-384 and P-521")
 
 
 def _certificate(library: Library, content: bytes, stack: ExitStack) -> int:

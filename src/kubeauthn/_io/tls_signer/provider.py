@@ -50,6 +50,8 @@ class PerThread(threading.local):
     """The key to be handed out next."""
     answered: int | None = None
     """The key about which OpenSSL last asked."""
+    asked = False
+    """Whether the other end asked for a certificate."""
     signed = False
     """Whether a signature was asked for."""
     failed: BaseException | None = None
@@ -61,6 +63,20 @@ class Provider:
         """By the address of the certificate's public key."""
         self.thread = PerThread()
         self.libctx = _load(library, _operations(library, self.keys, self.thread))
+        self.when_asked = _when_asked(self.thread)
+        """The address of what OpenSSL calls when the other end asks for a certificate."""
+
+
+def _when_asked(thread: PerThread) -> int:
+    def asked(_connection: int, _context: int | None, thread: PerThread = thread) -> int:
+        try:
+            thread.asked = True
+            return 1
+        except BaseException as error:  # an interrupt
+            thread.failed = error
+            return 0
+
+    return openssl.address_of(callback(asked, c_int, c_void_p, c_void_p))
 
 
 def _operations(library: Library, keys: weakref.WeakValueDictionary[int, ExternalKey], thread: PerThread) -> int:
@@ -140,9 +156,9 @@ def _signature_table(library: Library, keys: weakref.WeakValueDictionary[int, Ex
                 zero(context)
                 if not all([push(context, value) for value in (public_key, *fresh)]):
                     return 0
-            key = keys.get(get(context, _KEY))
+            key = keys[get(context, _KEY)]
             # "No" here is how OpenSSL learns that a scheme is not for this key.
-            if key is None or bool(digest) == (key.kind == "ed25519"):
+            if bool(digest) == (key.kind == "ed25519"):
                 return 0
             if digest:
                 number = numbers.get(digest.decode().upper())

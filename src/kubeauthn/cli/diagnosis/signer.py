@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubeauthn._core import signerwire
 from kubeauthn._core.policy import permitted_path
+from kubeauthn._core.stored_pin import holds_pin
 from kubeauthn._io.kuberc import read_policy
 from kubeauthn._io.lookup import find_executable, why_not_found
 from kubeauthn.cli.diagnosis.findings import Findings
@@ -22,7 +23,7 @@ def look_at_signer(configuration: dict[str, str], findings: Findings) -> None:
         findings.ok(SECTION, "command", path if path == command else f"{command} = {path}")
     others = sorted(set(configuration) - {signerwire.PATH_KEY})
     findings.ok(SECTION, "settings", (", ".join(others) + " (values not shown)") if others else "none")
-    if configuration.get("pin") or "pin-value=" in configuration.get("uri", ""):
+    if holds_pin(configuration):
         findings.note(
             SECTION,
             "pin",

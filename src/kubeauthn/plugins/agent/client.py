@@ -71,7 +71,9 @@ class AgentSigner:
         from base64 import b64decode, b64encode
 
         from kubeauthn._core.signerwire import encode_options
+        from kubeauthn.plugins.touch import tell_of_touch
 
+        tell_of_touch(self._configuration)  # here, where the person is: the agent may have no terminal at all
         options_type, options = encode_options(algorithm)
         message = {"do": "sign", "digest": b64encode(digest).decode(), "type": options_type, "options": options}
         return b64decode(self._answer(message)["signature"])

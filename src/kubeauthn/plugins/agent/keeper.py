@@ -81,10 +81,17 @@ class KeptKey:
                 raise
 
     def expire(self) -> None:
-        """Called now and then, so that a PIN does not outlive its time in an idle agent."""
-        with self._lock:
+        """Called now and then, so that a PIN does not outlive its time in an idle agent.
+
+        One that is signing is left for the next time: it may wait for a touch, and the others' PINs must not.
+        """
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
             if self._pin is not None and self._clock() - self._typed_at >= self._seconds:
                 self._drop()
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         with self._lock:

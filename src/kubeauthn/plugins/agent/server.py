@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from contextlib import contextmanager
 from threading import BoundedSemaphore, Event, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn._core.signerwire import HASH_BYTES, decode_options
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 16
 TICK_SECONDS = 0.5
+CLOSE_SECONDS = 3.0
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED)
 """What passes by itself."""
 
@@ -48,9 +50,27 @@ class AgentServer:
                 while not self.stop.is_set():
                     self._accept(listener)
             finally:
-                for key in self._keys:
-                    key.close()
                 self._remove(own)
+                self._close_keys()
+
+    def _close_keys(self) -> None:
+        """A token that waits for a touch, or never answers, is not waited for: it is logged out with the process."""
+        threads = [
+            Thread(target=self._close, args=(key,), name="signer agent's end", daemon=True) for key in self._keys
+        ]
+        for thread in threads:
+            thread.start()
+        until = monotonic() + CLOSE_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, until - monotonic()))
+        if any(thread.is_alive() for thread in threads):
+            self._log("a token does not answer, and is left as it is")
+
+    def _close(self, key: KeptKey) -> None:
+        try:
+            key.close()
+        except Exception as error:
+            self._log(f"failed: {type(error).__name__}")
 
     def _expire_on(self) -> None:
         while not self.stop.wait(TICK_SECONDS):

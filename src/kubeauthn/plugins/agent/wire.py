@@ -21,8 +21,8 @@ VARIABLE = "KUBEAUTHN_SIGNER_AGENT"
 LONGEST_LINE = 256 * 1024
 SECONDS = 60.0
 """How long a signer waits for the agent, and the agent for a signer's next line: a person may be touching a key."""
-NOT_IDENTITY = ("pin", "pinSource", PATH_KEY)
-"""What does not say which key is meant, and so need not be the same on both sides."""
+NOT_IDENTITY = ("pin", "pinSource", "touch", PATH_KEY)
+"""What does not say which key is meant: it need not be the same on both sides, and is the signer's own business."""
 
 
 def socket_path(environ: Mapping[str, str]) -> str:
