@@ -219,6 +219,13 @@ def test_an_address_that_is_none_is_an_error_of_ours() -> None:
         OidcProvider(AuthProvider("oidc", tuple(config.items()))).make_credential()
 
 
+def test_a_proxy_of_the_environment_that_is_none_is_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "gopher://jane:s3cret@proxy.test")
+    with pytest.raises(EnvironmentFailure, match="cannot be reached: ValueError") as caught:
+        get_json("https://issuer.test/", ssl.create_default_context())
+    assert "s3cret" not in str(caught.value)
+
+
 def test_an_id_token_whose_end_is_no_date_is_not_used() -> None:
     claims = base64.urlsafe_b64encode(b'{"exp": 9e11}').decode().rstrip("=")
     config = {"idp-issuer-url": "https://x.test", "client-id": "kubernetes", "id-token": f"e30.{claims}.sig"}

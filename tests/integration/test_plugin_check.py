@@ -138,6 +138,20 @@ def test_a_plugin_that_needs_the_cluster_says_so_with_an_exit_code(directory: Pl
     assert "provideClusterInfo: true" in checked.reasons["v1"]
 
 
+def test_a_plugin_that_knows_its_cluster_may_refuse_a_made_up_one_but_not_the_one_that_was_named(
+    directory: PluginDirectory,
+):
+    body = "if request.cluster and request.cluster.server != 'https://mine.test': raise credential.Refuse('not mine')\n"
+    plugin = write(directory, body + GOOD)
+    checked = check(plugin)
+    assert checked.code == 0
+    assert checked.notes == ["v1 with cluster", "v1beta1 with cluster"]
+    assert "not mine" in checked.reasons["v1 with cluster"]
+    assert checked.reasons["v1 with cluster"].endswith("--server names one that is there")
+    assert check(plugin, options=("--server", "https://mine.test")).notes == []
+    assert check(plugin, options=("--server", "https://other.test")).faults == checked.notes
+
+
 def test_a_version_may_be_refused_with_an_exit_code(directory: PluginDirectory):
     body = "if request.api_version != credential.V1: raise credential.Refuse('only v1 is known')\n" + GOOD
     checked = check(write(directory, body))

@@ -21,6 +21,7 @@ from kubeauthn.client.exec_source import forget_shared_sources
 from kubeauthn.errors import PluginFailed, UsageError
 from kubeauthn.plugins.service_account import Settings, check
 from kubeauthn.testing import ApiServer, ScriptedPlugin
+from kubeauthn.testing.proxy_plugin import ProxyPlugin
 
 KUBEAUTHN = str(Path(sys.executable).parent / "kubeauthn")
 ACCOUNT = "system:serviceaccount:ci:deployer"
@@ -100,7 +101,7 @@ def test_what_is_asked_for_and_how_long_a_client_keeps_it(server: ApiServer):
     done = run("deployer", "--context=owner", "--expires=900", "--audience=vault", "--audience=other")
     assert done.returncode == 0, done.stderr
     status = json.loads(done.stdout)["status"]
-    assert 890 < rfc3339.parse(status["expirationTimestamp"]) - time.time() <= 900
+    assert 820 < rfc3339.parse(status["expirationTimestamp"]) - time.time() <= 840  # a minute before its end
     (asked,) = token_requests(server)
     assert json.loads(asked.body) == {
         "apiVersion": "authentication.k8s.io/v1",
@@ -121,6 +122,20 @@ def test_the_context_that_asks_may_have_a_plugin_of_its_own(
         assert api.get("/api/v1/namespaces").status_code == 200
     assert [each.user for each in server.requests] == ["jane", ACCOUNT]
     assert plugin.runs == 1
+
+
+@pytest.mark.parametrize("through_a_proxy", [False, True], ids=["a certificate", "a proxy plugin"])
+def test_the_context_that_asks_may_have_no_token(
+    server: ApiServer, kubeconfig: dict[str, Any], own_environment: Path, through_a_proxy: bool
+):
+    certificate = server.ca.issue_client("jane")
+    proxy = ProxyPlugin(own_environment / "proxy", upstream=certificate)
+    kubeconfig["users"][0]["user"] = proxy.user() if through_a_proxy else certificate.kubeconfig_user()
+    write(kubeconfig, own_environment)
+    with connect() as api:
+        assert api.get("/api/v1/namespaces").status_code == 200
+    assert [each.user for each in server.requests] == ["jane", ACCOUNT]
+    assert proxy.runs == through_a_proxy
 
 
 @pytest.mark.usefixtures("kubeconfig")
@@ -219,3 +234,24 @@ def test_the_entry_that_it_prints_works(
         assert api.get("/api/v1/namespaces").status_code == 200
     assert server.requests[-1].user == ACCOUNT
     assert json.loads(token_requests(server)[0].body)["spec"]["expirationSeconds"] == 7200
+
+
+@pytest.mark.needs("kubectl")
+def test_kubectl_works_as_the_service_account(
+    server: ApiServer, kubeconfig: dict[str, Any], own_environment: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """With the entry that it prints, and behind the cache: two commands, one question."""
+    monkeypatch.setenv("PATH", f"{Path(KUBEAUTHN).parent}{os.pathsep}{os.environ['PATH']}")
+    printed = yaml.safe_load(run("deployer", "-n", "ci", "--context=owner", "--print-kubeconfig").stdout)
+    entry = printed["users"][0]["user"]["exec"]
+    entry["args"] = ["plugin", "cache", "--", "kubeauthn", *entry["args"]]
+    kubeconfig["users"][1] = {"name": "bot", "user": {"exec": entry}}
+    write(kubeconfig, own_environment)
+    for _ in range(2):
+        listed = subprocess.run(
+            ["kubectl", "get", "--raw", "/api/v1/namespaces"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=50,
+        )  # fmt: skip
+        assert listed.returncode == 0, listed.stderr
+    assert len(token_requests(server)) == 1
+    assert {each.user for each in server.requests if each not in token_requests(server)} == {ACCOUNT}

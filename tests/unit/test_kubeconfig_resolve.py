@@ -193,6 +193,14 @@ CLUSTERS = {
     "server of another scheme": ({"server": "ftp://h"}, ["server must be an http or https URL with a host"]),
     "server without host": ({"server": "https://"}, ["server must be an http or https URL with a host"]),
     "server with line break": ({"server": "https://h\nX: y"}, ["server is not a URL"]),
+    "host with an empty part": ({"server": "https://a..b"}, ["server has a host that is not a host name"]),
+    "host with a long part": ({"server": f"https://{'x' * 64}.test"}, ["server has a host that is not a host name"]),
+    "host of another script": ({"server": "https://mün..test"}, ["server has a host that is not a host name"]),
+    "proxy whose host is none": (
+        {**SERVER, "proxy-url": "http://u:s3cret@a..b:1"},
+        ["invalid 'proxy-url' for cluster \"c\": not a host name"],
+    ),
+    "name with an empty part": ({**SERVER, "tls-server-name": "a..b"}, ["is not a host name"]),
     "server with bad port": ({"server": "https://h:99999"}, ["server is not a URL"]),
     "server with password": ({"server": "https://a:b@h"}, ["server must not contain a user or password"]),
     "server with query": ({"server": "https://h/?a=b"}, ["server must not have a query or a fragment"]),
@@ -283,6 +291,14 @@ USERS = {
     "line break in impersonation": (
         {"as": "a", "as-user-extra": {"k": ["v\r\nX-Remote-User: root"]}},
         ["what is to be impersonated has control characters"],
+    ),
+    "nobody left to impersonate": (
+        {"as": " "},
+        ["what is to be impersonated begins or ends with a blank, which no header keeps"],
+    ),
+    "blank at the end of a group": (
+        {"as": "a", "as-groups": ["admins "]},
+        ["what is to be impersonated begins or ends with a blank, which no header keeps"],
     ),
     "line break in token": ({"token": "t\n"}, ["has control characters, such as a line break"]),
     "empty exec, with auth-provider": (

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from kubeauthn._core import limits
+from kubeauthn._io.bounded_body import read_bounded
 from kubeauthn.errors import EnvironmentFailure
 
 T = TypeVar("T")
@@ -35,7 +36,8 @@ def _exchange(method: str, url: str, context: ssl.SSLContext, fields: Mapping[st
         status, body = _in_a_loop(_answer(method, url, context, fields, place))
     except TimeoutError:
         failure = f"{place} did not end its answer within {limits.HTTP_SECONDS:g} s"
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ImportError, ValueError) as error:
+        # The last two: a proxy of the environment that is none, or of a kind whose library is not installed.
         failure = f"{place} cannot be reached: {type(error).__name__}: {error}"
     if failure:
         # Out here the error is not its context: that one holds the request, and the request holds the fields.
@@ -56,8 +58,7 @@ def _exchange(method: str, url: str, context: ssl.SSLContext, fields: Mapping[st
 async def _answer(
     method: str, url: str, context: ssl.SSLContext, fields: Mapping[str, str] | None, place: str
 ) -> tuple[int, bytes]:
-    # Not compressed: a small piece of the body must not become a large one.
-    headers = {"Accept-Encoding": "identity"}
+    headers = {"Accept-Encoding": "identity"}  # `read_bounded` takes nothing that is compressed
     async with (
         # For the whole: an answer that comes byte by byte, its head included, has no more time than any other. The
         # HTTP library itself bounds the size of the head.
@@ -65,12 +66,7 @@ async def _answer(
         httpx2.AsyncClient(verify=context, timeout=None, headers=headers) as client,
         client.stream(method, url, data=fields) as response,
     ):
-        body = bytearray()
-        async for chunk in response.aiter_raw():
-            body += chunk
-            if len(body) > limits.HTTP_DOCUMENT_BYTES:
-                raise EnvironmentFailure(f"{place} answered more than {limits.HTTP_DOCUMENT_BYTES} bytes")
-        return response.status_code, bytes(body)
+        return response.status_code, await read_bounded(response, place, limits.HTTP_DOCUMENT_BYTES)
 
 
 def _in_a_loop(work: Coroutine[Any, Any, T]) -> T:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
@@ -44,6 +44,8 @@ class CredentialPool(PoolManager):
         super().__init__()
         self.access = access
         self._placeholder = placeholder
+        # http.client writes Latin-1, and names are UTF-8 on the wire: "jürgen" would be somebody else.
+        self._fixed_for_http_client = [(name, value.encode().decode("latin-1")) for name, value in access.headers]
         self._generations = Generations(lambda identity: _pool(access, identity, options))
 
     def urlopen(  # type: ignore[override]  # as PoolManager itself overrides its base class
@@ -51,7 +53,7 @@ class CredentialPool(PoolManager):
     ) -> BaseHTTPResponse:
         access = self.access
         access.check_destination(url)  # before a plugin runs for it
-        headers, brings_its_own = self.outgoing(kw.pop("headers", None))
+        headers, brings_its_own = self.outgoing(kw.pop("headers", None), self._fixed_for_http_client)
         kw["redirect"] = redirect
         if brings_its_own:
             return _send(self.pool_for(None), method, url, headers, kw)
@@ -82,8 +84,8 @@ class CredentialPool(PoolManager):
         for pool in self._generations.drain():
             pool.clear()
 
-    def outgoing(self, given: Mapping[str, str] | None) -> tuple[Headers, bool]:
-        """The headers of a request, and whether it brings its own `Authorization`."""
+    def outgoing(self, given: Mapping[str, str] | None, fixed: Sequence[tuple[str, str]]) -> tuple[Headers, bool]:
+        """The headers of a request with the fixed ones, and whether it brings its own `Authorization`."""
         headers: dict[str, str] = {}
         brings_its_own = False
         for name, value in (given or {}).items():
@@ -92,13 +94,13 @@ class CredentialPool(PoolManager):
                     continue
                 brings_its_own = True
             headers[name] = value
-        if not self.access.headers:
+        if not fixed:
             return headers, brings_its_own
         # Impersonated groups are headers of one name, which only urllib3's own mapping can hold.
         complete = HTTPHeaderDict(headers)
-        for name, _ in self.access.headers:
+        for name, _ in fixed:
             complete.discard(name)
-        for name, value in self.access.headers:
+        for name, value in fixed:
             complete.add(name, value)
         return complete, brings_its_own
 

@@ -46,7 +46,7 @@ def open_websocket(sockets: CredentialPool, url: str, given: Mapping[str, str]) 
     access = sockets.access
     server_url = "http" + url.removeprefix("ws")
     access.check_destination(server_url)
-    headers, brings_its_own = sockets.outgoing(_of_the_handshake(given))
+    headers, brings_its_own = sockets.outgoing(_of_the_handshake(given), sockets.access.headers)
     if brings_its_own:
         return _connect(sockets.pool_for(None), url, server_url, headers)
     credential = access.credential()

@@ -25,6 +25,8 @@ PERMISSION_HINT = "the job needs the permission `id-token: write`, which a workf
 ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.5
 """Between two attempts, doubled each time: the service now and then answers 500."""
+ANSWER_SECONDS = 15.0
+"""For each attempt: all of them together take less than a client gives us, so that the message comes from here."""
 _AUDIENCE_CHARACTERS = 1024
 
 
@@ -44,7 +46,7 @@ def credential_function(settings: Settings) -> Callable[[credential.Request], cr
 def make_token(settings: Settings) -> credential.Credential:
     """Raises CredentialError where GitHub gives none."""
     from kubeauthn._core.jwt_peek import untrusted_expiry
-    from kubeauthn.plugins.cache.entry import MARGIN_SECONDS, kept_until
+    from kubeauthn.plugins.token_life import handed_out_until
 
     status, answer = _asked(settings, _address(settings), _permit())
     token = answer.get("value")
@@ -54,7 +56,7 @@ def make_token(settings: Settings) -> credential.Credential:
     ends = untrusted_expiry(token)
     if ends is None:
         raise CredentialError("what GitHub gave is no token that can be read")
-    return credential.Token(token, expires_at=kept_until(time.time(), ends, MARGIN_SECONDS))
+    return credential.Token(token, expires_at=handed_out_until(token, ends, time.time()))
 
 
 def _address(settings: Settings) -> str:
@@ -71,7 +73,8 @@ def _address(settings: Settings) -> str:
             f"{URL_VARIABLE} is not set: this is no job of GitHub Actions, or one without id tokens",
             hint=PERMISSION_HINT,
         )
-    if not is_safe_address(url):
+    # Behind a # the audience would stay here, and the token would be for another.
+    if not is_safe_address(url) or "#" in url:
         raise CredentialError(f"{URL_VARIABLE} is no https address: nothing was sent there")
     return f"{url}{'&' if '?' in url else '?'}audience={quote(audience, safe='')}"
 
@@ -90,7 +93,7 @@ def _asked(settings: Settings, url: str, permit: Secret) -> tuple[int, dict[str,
     for attempt in range(ATTEMPTS):
         last = attempt == ATTEMPTS - 1
         try:
-            status, answer = ask("GET", url, context, bearer=permit)
+            status, answer = ask("GET", url, context, bearer=permit, seconds=ANSWER_SECONDS)
             if status < 500 or last:
                 return status, answer
         except EnvironmentFailure:

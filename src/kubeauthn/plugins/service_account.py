@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 from kubeauthn._core import limits
 from kubeauthn._core.record import record
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from kubeauthn._core.credential import Credential
     from kubeauthn.client.access import Access
 
 DEFAULT_SECONDS = 3600
@@ -30,7 +32,9 @@ UNDER_WAY = "KUBEAUTHN_SERVICE_ACCOUNT_UNDER_WAY"
 """Which requests the processes above this one are busy with: a context that leads back to itself is found by it."""
 
 _PLUGIN_SECONDS = limits.PLUGIN_SECONDS - 20
-"""For the other context's own plugin: less than the client gives us, so that the message comes from here."""
+ANSWER_SECONDS = 15.0
+"""For the other context's own plugin and for the server's answer: together less than the client gives us, so that the
+message comes from here. kubectl gives us for ever."""
 _NAME_CHARACTERS = 253
 _OF_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.")
 _MESSAGE_CHARACTERS = 300
@@ -64,10 +68,15 @@ def make_token(settings: Settings, request: credential.Request) -> credential.Cr
     from kubeauthn.client.access import open_access
 
     access = open_access(
-        settings.context or None, kubeconfig=settings.kubeconfig or None, plugin_timeout=_PLUGIN_SECONDS
+        settings.context or None,
+        kubeconfig=settings.kubeconfig or None,
+        plugin_timeout=_PLUGIN_SECONDS,
+        # Some clients leave us their terminal also where nobody is to be asked.
+        stdin_taken=None if request.interactive else "the client of this plugin asks nobody",
     )
     _check_server(access, request)
     namespace = settings.namespace or access.namespace
+    _check_name("the namespace of the context", namespace)
     # 3. The question, and what became of it.
     status, answer = _ask(access, namespace, settings)
     if status != 201:
@@ -77,13 +86,18 @@ def make_token(settings: Settings, request: credential.Request) -> credential.Cr
 
 def check(settings: Settings) -> None:
     """Raises UsageError."""
-    for option, name in (("the service account", settings.name), ("--namespace", settings.namespace or "default")):
-        # They become part of a path, in which two dots would lead elsewhere.
-        plain = name.strip("-.") == name and all(letter in _OF_NAMES for letter in name)
-        if not name or len(name) > _NAME_CHARACTERS or not plain:
-            raise UsageError(f"{option} takes a name of small letters, digits, - and .")
+    _check_name("the service account", settings.name)
+    if settings.namespace:
+        _check_name("--namespace", settings.namespace)
     if not SHORTEST_SECONDS <= settings.seconds <= LONGEST_SECONDS:
         raise UsageError(f"--expires takes seconds, {SHORTEST_SECONDS} at least")
+
+
+def _check_name(what: str, name: str) -> None:
+    """It becomes part of a path, in which two dots would lead elsewhere."""
+    plain = name.strip("-.") == name and all(letter in _OF_NAMES for letter in name)
+    if not name or len(name) > _NAME_CHARACTERS or not plain:
+        raise UsageError(f"{what} takes a name of small letters, digits, - and .")
 
 
 def words_of(settings: Settings) -> list[str]:
@@ -123,19 +137,31 @@ def _check_server(access: Access, request: credential.Request) -> None:
 
 
 def _ask(access: Access, namespace: str, settings: Settings) -> tuple[int, dict[str, Any]]:
-    import httpx2
-
-    from kubeauthn.client.httpx2 import client
-
     spec: dict[str, Any] = {"expirationSeconds": settings.seconds, "audiences": list(settings.audiences)}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{settings.name}/token"
+    # Outside of the time limit for the answer: a person who logs in takes what it takes.
+    asking = access.credential()
+    status, answer = _exchange(access, asking, path, body)
+    if status == 401 and (renewed := access.renew(asking)) is not None:
+        # Clients repeat no POST by themselves. This one has made nothing.
+        asking = renewed
+        status, answer = _exchange(access, asking, path, body)
+    if _quotes(answer.get("message"), asking):
+        del answer["message"]
+    return status, answer
+
+
+def _exchange(access: Access, asking: Credential, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    import asyncio
+
+    import httpx2
+
     failure = ""
     try:
-        with client(access=access) as api, api.stream("POST", path, json=body) as response:
-            status, content = response.status_code, _bounded(response, access.server)
-    except httpx2.TimeoutException:
-        failure = f"no answer from {access.server} in time"
+        status, content = asyncio.run(_answer(access, asking, path, body))
+    except (TimeoutError, httpx2.TimeoutException):
+        failure = f"{access.server} did not end its answer within {ANSWER_SECONDS:g} s"
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         failure = f"cannot reach {access.server}: {str(error) or type(error).__name__}"
     if failure:
@@ -147,17 +173,36 @@ def _ask(access: Access, namespace: str, settings: Settings) -> tuple[int, dict[
     return status, document if isinstance(document, dict) else {}
 
 
-def _bounded(response: Any, server: str) -> bytes:
-    body = bytearray()
-    for chunk in response.iter_bytes():
-        body += chunk
-        if len(body) > limits.HTTP_DOCUMENT_BYTES:
-            raise EnvironmentFailure(f"{server} answered more than {limits.HTTP_DOCUMENT_BYTES} bytes")
-    return bytes(body)
+async def _answer(access: Access, asking: Credential, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+    """With a limit for the whole: a server that drips its answer is no reason to hang."""
+    import asyncio
+
+    from kubeauthn._core.kubeconfig.model import User
+    from kubeauthn._io.bounded_body import read_bounded
+    from kubeauthn.client.access import Access
+    from kubeauthn.client.httpx2 import async_client
+    from kubeauthn.client.sources import FixedSource
+
+    user = access.target.user if access.target else User()
+    as_asked = Access(access.cluster, FixedSource(asking), user=user)
+    async with (
+        asyncio.timeout(ANSWER_SECONDS),
+        async_client(access=as_asked, timeout=None, headers={"Accept-Encoding": "identity"}) as api,
+        api.stream("POST", path, json=body) as response,
+    ):
+        return response.status_code, await read_bounded(response, access.server, limits.HTTP_DOCUMENT_BYTES)
+
+
+def _quotes(message: object, asking: Credential) -> bool:
+    """Whether a server shows what it was asked with: messages end up in logs."""
+    if not isinstance(message, str) or asking.authorization is None:
+        return False
+    return asking.authorization.reveal().partition(" ")[2] in message
 
 
 def _token(answer: dict[str, Any]) -> credential.Credential:
     from kubeauthn._core import rfc3339
+    from kubeauthn.plugins.token_life import handed_out_until
 
     status = answer.get("status")
     given = status if isinstance(status, dict) else {}
@@ -168,7 +213,7 @@ def _token(answer: dict[str, Any]) -> credential.Credential:
         ends = rfc3339.parse(expiry)
     except ValueError:
         raise CredentialError("the server's answer to the TokenRequest ends at no time that can be read") from None
-    return credential.Token(token, expires_at=ends)
+    return credential.Token(token, expires_at=handed_out_until(token, ends, time.time()))
 
 
 def _refusal(status: int, answer: dict[str, Any], access: Access, namespace: str, name: str) -> CredentialError:

@@ -246,12 +246,12 @@ def test_exec_shows_token_certificate_and_impersonation(
 ):
     certificate = ca.issue_client("jane")
     plugin.reply(token="one", certificate=certificate)
-    with api_client(server=pods.url, impersonate_user="ann", impersonate_groups=["dev", "ops"]) as api:
+    with api_client(server=pods.url, impersonate_user="jörg", impersonate_groups=["dev", "ops"]) as api:
         assert execute(api) == pods.greeting
     (handshake,) = pods.handshakes
     assert handshake.values("authorization") == ["Bearer one"]
     assert handshake.serial == certificate.serial
-    assert handshake.values("impersonate-user") == ["ann"]
+    assert handshake.values("impersonate-user") == ["jörg"]
     assert handshake.values("impersonate-group") == ["dev", "ops"]
     assert "command=id" in handshake.target
 

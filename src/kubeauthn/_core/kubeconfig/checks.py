@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubeauthn._core.kubeconfig.faults import Fault, printable
-from kubeauthn._core.kubeconfig.proxy import check_proxy_url, split_url
+from kubeauthn._core.kubeconfig.proxy import check_proxy_url, is_possible_host, split_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def cluster_faults(cluster: ClusterEntry, name: str, unreadable: Mapping[str, st
             fault(f"invalid 'proxy-url' for cluster \"{shown}\": {error}", "proxy-url")
     if _has_control(cluster.tls_server_name):
         fault("has control characters", "tls-server-name")
+    elif cluster.tls_server_name and not is_possible_host(cluster.tls_server_name):
+        fault("is not a host name", "tls-server-name")
     if cluster.certificate_authority and cluster.certificate_authority_data:
         fault(
             f"certificate-authority-data and certificate-authority are both specified for {shown}",
@@ -102,9 +104,12 @@ def user_faults(user: UserEntry, name: str, unreadable: Mapping[str, str]) -> li
     if impersonation and not impersonation.user:
         fault(f"requesting uid, groups or user-extra for {shown} without impersonating a user", "as")
     texts = [impersonation.user, impersonation.uid, *impersonation.groups]
-    texts += [text for extra_key, values in impersonation.extra for text in (extra_key, *values)]
-    if any(_has_control(text) for text in texts):
+    texts += [text for _, values in impersonation.extra for text in values]
+    if any(_has_control(text) for text in (*texts, *(key for key, _ in impersonation.extra))):
         fault("what is to be impersonated has control characters", "as")
+    if any(text != text.strip(" ") for text in texts):
+        # kubectl sends what is left, and who is left may be another; where nothing is left, it is you yourself.
+        fault("what is to be impersonated begins or ends with a blank, which no header keeps", "as")
     return faults
 
 
@@ -149,6 +154,8 @@ def _server_problem(cluster: ClusterEntry) -> str | None:
         return "server is not a URL"
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return "server must be an http or https URL with a host"
+    if not is_possible_host(parts.hostname):
+        return "server has a host that is not a host name"
     if parts.username is not None or parts.password is not None:
         return "server must not contain a user or password"
     if parts.query or parts.fragment:

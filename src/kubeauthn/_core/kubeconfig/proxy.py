@@ -25,6 +25,17 @@ def split_url(url: str) -> SplitResult:
     return parts
 
 
+def is_possible_host(host: str) -> bool:
+    """Whether its parts have lengths that a name may have: what looks names up fails on others in its own ways."""
+    if host.isascii():
+        return all(0 < len(part) < 64 for part in host.removesuffix(".").split("."))
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
 def check_proxy_url(url: str, schemes: tuple[str, ...] = ENTRY_SCHEMES) -> None:
     """`ValueError` says what is wrong, without the address: it may hold a password."""
     try:
@@ -36,6 +47,8 @@ def check_proxy_url(url: str, schemes: tuple[str, ...] = ENTRY_SCHEMES) -> None:
         raise ValueError(f'unsupported scheme "{shown}", must be http, https, or socks5')
     if not parts.hostname:
         raise ValueError("no host")
+    if not is_possible_host(parts.hostname):
+        raise ValueError("not a host name")
 
 
 def proxy_from_environment(server: str, environ: Mapping[str, str]) -> str:

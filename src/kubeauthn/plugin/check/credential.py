@@ -103,7 +103,7 @@ def check(plan: Plan, first: Attempt) -> Report:
     runs = [*attempts, *([again] if again else []), *(alone if plan.with_person else ())]
     findings = [
         Finding("start", OK, plan.path),
-        *_answers(attempts),
+        *_answers(attempts, made_up=plan.cluster.server == MADE_UP_CLUSTER.server),
         *_cluster_config(attempts, plan),
         _no_terminal(alone, works_with_person=plan.with_person and good is not None, with_person=plan.with_person),
         *([_second_run(good, again)] if good and again else []),
@@ -141,8 +141,11 @@ def _attempt(plan: Plan, version: str, *, with_cluster: bool, alone: bool = Fals
     return Attempt(version, with_cluster, trial, output, credential, refusal, now)
 
 
-def _answers(attempts: list[Attempt]) -> list[Finding]:
-    """One line per version and mode. A plugin may refuse a version or a mode (with an exit code), but not every one."""
+def _answers(attempts: list[Attempt], *, made_up: bool) -> list[Finding]:
+    """One line per version and mode. A plugin may refuse a version or a mode (with an exit code), but not every one.
+
+    `made_up`: the cluster is not there, so a plugin that asks it, or knows the right one, refuses it rightly.
+    """
     works = {(attempt.api_version, attempt.with_cluster) for attempt in attempts if attempt.credential is not None}
     findings = []
     for attempt in attempts:
@@ -151,6 +154,8 @@ def _answers(attempts: list[Attempt]) -> list[Finding]:
             result, reason = OK, _described(attempt)
         elif attempt.gave_up and not attempt.with_cluster and (attempt.api_version, True) in works:
             result, reason = NOTE, f"{reason}: the kubeconfig entry needs provideClusterInfo: true"
+        elif attempt.gave_up and attempt.with_cluster and made_up and (attempt.api_version, False) in works:
+            result, reason = NOTE, f"{reason}: the cluster it was told of is made up, --server names one that is there"
         elif attempt.gave_up and works and not any(version == attempt.api_version for version, _ in works):
             result, reason = NOTE, f"{reason}: the kubeconfig entry must name another version"
         findings.append(Finding(attempt.name, result, reason))
