@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from kubeauthn._core.jose.keys import KeySet
+from kubeauthn.errors import KeySetError
 from tests.e2e.canned_issuers import CannedIssuers
 from tests.e2e.recorded_cases import Case, File, Group, recorded_keys, resigned
 
@@ -24,6 +26,8 @@ class Ready:
     """The recorded answer; several where the real one varied."""
     ours: dict[str, Any] | None
     """What we say instead, on purpose."""
+    has_keys: bool
+    """Whether each issuer has a key that we use: a set without one is no key set to us, and is asked for again."""
 
 
 def prepare(file: File, issuers: CannedIssuers) -> tuple[str, dict[str, Ready]]:
@@ -36,7 +40,8 @@ def prepare(file: File, issuers: CannedIssuers) -> tuple[str, dict[str, Ready]]:
             entries.append(_reachable(entry, group, names, issuers, f"/{id(file)}/{number}/{index}"))
         for case in group.cases:
             _put_claim_sources(case, names, issuers)
-            ready[case["name"]] = _ready(case, group.anew, names)
+            has_keys = all(_is_usable(_published(entry, case)) for entry in group.entries)
+            ready[case["name"]] = _ready(case, group.anew, names, has_keys)
     document = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": entries}
     return yaml.safe_dump(document, sort_keys=False, allow_unicode=True), ready
 
@@ -45,22 +50,32 @@ def _reachable(
     entry: dict[str, Any], group: Group, names: dict[str, str], issuers: CannedIssuers, path: str
 ) -> dict[str, Any]:
     """The same entry, with an issuer that can be asked."""
-    case = group.cases[0]
-    given = (case.get("jwksByIssuer") or {}).get(entry["issuer"]["url"], case.get("jwks"))
-    jwks = _renamed(recorded_keys() if given in (None, "default") else given, names)
+    jwks = _renamed(_published(entry, group.cases[0]), names)
     changed = _renamed(entry, names)
     at = issuers.put_issuer(path, changed["issuer"]["url"], jwks)
     where = {"discoveryURL": at, "certificateAuthority": issuers.ca.certificate_pem.decode()}
     return {**changed, "issuer": {**changed["issuer"], **where}}
 
 
-def _ready(case: Case, anew: bool, names: dict[str, str]) -> Ready:
+def _published(entry: dict[str, Any], case: Case) -> Any:
+    given = (case.get("jwksByIssuer") or {}).get(entry["issuer"]["url"], case.get("jwks"))
+    return recorded_keys() if given in (None, "default") else given
+
+
+def _is_usable(jwks: Any) -> bool:
+    try:
+        return len(KeySet.from_dict(jwks)) > 0
+    except KeySetError:
+        return False
+
+
+def _ready(case: Case, anew: bool, names: dict[str, str], has_keys: bool) -> Ready:
     variants = case.get("variants") or case["expect"].get("variants") or []
     expected = [case["expect"], *(json.loads(one) if isinstance(one, str) else one for one in variants)]
     token = case["token"]
     if anew:
         token = resigned(case["header"], _renamed(case["claims"], names), case["signKey"], case.get("signAlg"))
-    return Ready(token, _renamed(expected, names), _renamed(case.get("ours"), names))
+    return Ready(token, _renamed(expected, names), _renamed(case.get("ours"), names), has_keys)
 
 
 def _put_claim_sources(case: Case, names: dict[str, str], issuers: CannedIssuers) -> None:

@@ -125,7 +125,7 @@ def test_a_recorded_token_gets_the_recorded_answer_from_both(
         ours.clear()
         ours.update(review(behind, case.token))
         our_reason = side_by_side.refusal(since)
-        return NO_KEYS_YET not in our_reason
+        return NO_KEYS_YET not in our_reason or not case.has_keys
 
     poll(kubernetes_has_keys, 15, "kube-apiserver has asked the issuer")
     poll(serve_has_keys, 15, "kubeauthn serve has asked the issuer")
@@ -137,7 +137,7 @@ def test_a_recorded_token_gets_the_recorded_answer_from_both(
         return
     assert ours.get("authenticated") == kubernetes.get("authenticated")
     assert ours.get("user") == kubernetes.get("user")
-    if (reason := reason_of(kubernetes)) and name not in KNOWN:
+    if (reason := reason_of(kubernetes)) and name not in KNOWN and case.has_keys:
         assert our_reason == reason
 
 

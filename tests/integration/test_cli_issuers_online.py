@@ -13,6 +13,8 @@ import pytest
 from kubeauthn.cli.main import main
 from kubeauthn.cli.world import World
 from kubeauthn.testing import CertificateAuthority, Issuer
+from kubeauthn.testing.issuer import DISCOVERY_PATH
+from tests.integration.rough_servers import RoughServer, json_reply
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def issuer() -> Iterator[Issuer]:
         yield running
 
 
-def configuration(folder: Path, issuer: Issuer, **changes: Any) -> str:
+def configuration(folder: Path, issuer: Issuer | RoughServer, **changes: Any) -> str:
     settings = {
         "url": issuer.url,
         "audiences": ["kubernetes"],
@@ -85,6 +87,24 @@ def test_an_issuer_without_keys(tmp_path: Path, issuer: Issuer):
     code, out, _ = run("check", "--online", configuration(tmp_path, issuer))
     assert code == 1
     assert "the issuer publishes no key that can be used" in out
+
+
+def test_keys_that_kube_apiserver_treats_otherwise(tmp_path: Path):
+    good, for_encryption = Issuer(tls=False).jwks()["keys"][0], {"use": "enc", "alg": "RSA-OAEP"}
+    unknown = {"kty": "AKP", "kid": "new", "alg": "ML-DSA-44", "pub": "AA"}
+    with RoughServer() as server:
+        server.routes[DISCOVERY_PATH] = json_reply({"issuer": server.url, "jwks_uri": f"{server.url}/keys"})
+        path = configuration(tmp_path, server)
+
+        server.routes["/keys"] = json_reply({"keys": [good, {**good, "kid": "e", **for_encryption}]})
+        code, out, _ = run("check", "--online", "--strict", path)
+        assert (code, "warning" in out) == (0, False)
+
+        server.routes["/keys"] = json_reply({"keys": [good, unknown]})
+        code, out, _ = run("check", "--online", "--strict", path)
+    assert code == 1
+    assert "warning: jwt[0].issuer.url: keys[1] cannot be read by kube-apiserver, which drops the whole key set" in out
+    assert f"jwt[0] {server.url}: 1 key" in out
 
 
 def test_an_issuer_that_is_down_is_no_fault_of_the_file(tmp_path: Path):

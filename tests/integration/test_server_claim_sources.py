@@ -291,6 +291,12 @@ def test_an_answer_whose_issuer_is_no_https_address(scene: Scene, named: object)
     assert scene.refusal()
 
 
+def test_an_answer_whose_issuer_is_no_text(scene: Scene) -> None:
+    scene.serve(scene.signer.sign({"iss": 5, "aud": "kubernetes", "exp": 4102444800, "groups": ["a"]}))
+    said = "while unmarshaling token: json: cannot unmarshal number into Go struct field .iss of type string"
+    assert scene.refusal().endswith(said)
+
+
 def test_a_proxy_is_used_where_one_is_set_and_addresses_are_still_looked_at(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -402,7 +408,7 @@ def test_an_answer_that_is_no_token(scene: Scene, body: bytes) -> None:
 
 def test_plain_json_is_not_believed(scene: Scene) -> None:
     scene.source.routes["/groups"] = json_reply({"groups": ["system:masters"]})
-    assert "malformed token" in scene.refusal()
+    assert scene.refusal().endswith("token is not compact JWT")
 
 
 def test_a_token_for_another_audience(scene: Scene) -> None:

@@ -100,6 +100,8 @@ def test_a_good_file_has_nothing_to_say():
         ("never-true", document(claimValidationRules=[{"claim": "exp", "requiredValue": "1"}])),
         ("never-true", document(claimValidationRules=[{"claim": "iss", "requiredValue": "https://else.example"}])),
         ("never-true", document(userValidationRules=[{"expression": "user.username == 'a' && user.username == 'b'"}])),
+        ("empty-required-value", document(claimValidationRules=[{"claim": "hd"}])),
+        ("empty-required-value", document(claimValidationRules=[{"claim": "a.b", "requiredValue": ""}])),
         ("always-true", rule("has(claims.sub) || true")),
         ("unrecognised-list", document(mappings={"groups": {"expression": "claims.sub.split(',')"}})),
         ("unrecognised-list", document(mappings={"groups": {"expression": "claims.sub.findAll('a')"}})),
@@ -138,7 +140,7 @@ def test_a_hint_for_each_mistake(name: str, text: str):
         rule("claims.exp - claims.exp <= 86400"),
         rule("claims.exp + 1.0 > 2.0"),
         rule("claims.iss == 'a' || claims.iss == 'b'"),
-        document(claimValidationRules=[{"claim": "hd"}, {"expression": "claims.hd != 'x'"}]),
+        document(claimValidationRules=[{"claim": "hd", "requiredValue": "y"}, {"expression": "claims.hd != 'x'"}]),
         document(
             claimValidationRules=[{"expression": "has(claims.hd)"}], mappings={"uid": {"expression": "claims.hd"}}
         ),

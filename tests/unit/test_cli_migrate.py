@@ -102,6 +102,19 @@ def test_only_the_certificates_of_a_file_come_along(tmp_path: Path):
 def test_what_has_no_equivalent_is_said():
     assert "no others (--oidc-signing-algs)" in migrate("--oidc-signing-algs=ES256")[1]
     assert "signed with ES256 and" in migrate("--oidc-signing-algs=ES256")[1]
+    assert "signed with RS256 and" in migrate("--oidc-signing-algs=")[1]
+
+
+def test_algorithms_of_a_flag_that_is_given_twice_add_up():
+    said = migrate("--oidc-signing-algs=ES256,RS256", "--oidc-signing-algs=PS512,ES256")[1]
+    assert "signed with ES256, RS256, PS512 and no others" in said
+
+
+def test_an_algorithm_that_kube_apiserver_does_not_start_with():
+    code, out, err = migrate("--oidc-signing-algs=RS256,HS256")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: --oidc-signing-algs takes RS256, ")
+    assert err.rstrip().endswith("not HS256")
 
 
 @pytest.mark.parametrize(("release", "version"), [("1.29", "v1alpha1"), ("1.33", "v1beta1"), ("1.34", "v1")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kubeauthn._core.authentication.provider_document import discovery_address
+from kubeauthn._core.jose.key_remarks import key_remarks
 from kubeauthn._core.jose.keys import KeySet
 from kubeauthn.cli.check_report import ERROR, WARNING, FileReport
 from kubeauthn.cli.progress import waiting_for
@@ -70,9 +71,12 @@ class _Noting:
 
 
 class _Answer:
-    def __init__(self, issuer: Issuer, keys: KeySet | None, failure: str, no_answer: bool) -> None:
+    def __init__(
+        self, issuer: Issuer, keys: KeySet | None, failure: str, no_answer: bool, remarks: tuple[str, ...] = ()
+    ) -> None:
         self._issuer = issuer
         self._keys = keys
+        self._remarks = remarks
         self._failure = failure
         self._no_answer = no_answer
 
@@ -81,7 +85,7 @@ class _Answer:
         documents = _Noting(issuer_documents(issuer))
         try:
             found = await Discovery(issuer, documents).key_set()
-            return cls(issuer, KeySet.from_dict(found.document), "", False)
+            return cls(issuer, KeySet.from_dict(found.document), "", False, tuple(key_remarks(found.document)))
         except (EnvironmentFailure, KeySetError) as error:
             return cls(issuer, None, str(error), documents.no_answer)
 
@@ -91,9 +95,8 @@ class _Answer:
         if keys is None:
             self._add_failure(report, decoded, path)
             return
-        for skipped in keys.skipped:
-            text = f"{skipped}; kube-apiserver may drop the whole key set for it"
-            report.found(WARNING, "skipped-key", (*path, "url"), text, decoded)
+        for remark in self._remarks:
+            report.found(WARNING, "skipped-key", (*path, "url"), remark, decoded)
         if not len(keys):
             report.found(ERROR, "online", (*path, "url"), "the issuer publishes no key that can be used", decoded)
             return

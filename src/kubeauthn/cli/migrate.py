@@ -33,8 +33,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--oidc-required-claim", action="append", default=[], metavar="KEY=VALUE", help="may repeat")
     parser.add_argument("--oidc-ca-file", metavar="FILE", help="its content is put into the file")
     parser.add_argument(
-        "--oidc-signing-algs", metavar="ALGS", default="RS256", help="separated by commas; has no equivalent (RS256)"
-    )
+        "--oidc-signing-algs", metavar="ALGS", action="append", default=[],
+        help="separated by commas; may repeat; has no equivalent (RS256)",
+    )  # fmt: skip
     parser.add_argument("--kubernetes", metavar="VERSION", help="for this release, such as 1.33 (newest)")
 
 
@@ -78,8 +79,18 @@ def _flags(arguments: Namespace, world: World) -> OidcFlags:
         groups_prefix=arguments.oidc_groups_prefix,
         required_claims=tuple(required.items()),
         ca=_authority(arguments.oidc_ca_file, world),
-        signing_algs=tuple(name.strip() for name in arguments.oidc_signing_algs.split(",") if name.strip()),
+        signing_algs=_algorithms(arguments.oidc_signing_algs),
     )
+
+
+def _algorithms(given: list[str]) -> tuple[str, ...]:
+    from kubeauthn._core.authentication.migration import ALL_ALGORITHMS, DEFAULT_ALGORITHMS
+
+    named = tuple(dict.fromkeys(name for one in given for name in one.split(",") if name))
+    for name in named:
+        if name not in ALL_ALGORITHMS:
+            raise UsageError(f"--oidc-signing-algs takes {', '.join(ALL_ALGORITHMS)}, not {name}")
+    return named or DEFAULT_ALGORITHMS
 
 
 def _authority(path: str | None, world: World) -> str:

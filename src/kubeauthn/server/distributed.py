@@ -25,6 +25,7 @@ from kubeauthn._core.authentication.claim_sources import Aggregated, ClaimSource
 from kubeauthn._core.authentication.model import Issuer
 from kubeauthn._core.authentication.source_token import claims_of_source_token
 from kubeauthn._core.authentication.token import UntrustedToken, read_token, untrusted_issuer
+from kubeauthn._core.jose.go_json import kind
 from kubeauthn._core.jose.keys import KeySet
 from kubeauthn.errors import ClaimUnavailable, EnvironmentFailure, NotMine, SignatureRefused, TokenError
 from kubeauthn.server.discovery import Documents
@@ -205,13 +206,20 @@ def source_documents(issuer: Issuer) -> Documents:
 def _read(text: str, source: ClaimSource, name: str) -> UntrustedToken:
     try:
         token = read_token(text)
-        failure = "" if untrusted_issuer(token.untrusted_claims) else "it names no issuer"
+        failure = "" if untrusted_issuer(token.untrusted_claims) else _no_issuer(token)
     except NotMine as error:
         failure = str(error)
     if failure:
         where = "token in the token" if isinstance(source, Aggregated) else f"endpoint {source.endpoint}"
         raise _unavailable(f"getting untrusted issuer from {where} failed for claim {dumps(name)}: {failure}")
     return token
+
+
+def _no_issuer(token: UntrustedToken) -> str:
+    issuer = dict.get(token.untrusted_claims, "iss")
+    if issuer is None or type(issuer) is str:
+        return "it names no issuer"
+    return f"while unmarshaling token: json: cannot unmarshal {kind(issuer)} into Go struct field .iss of type string"
 
 
 def _newer_keys_may_help(error: BaseException | None) -> bool:

@@ -155,6 +155,18 @@ def test_the_word_n_is_a_truth_value_in_yaml():
             'strict decoding error: unknown field "jwt"',
         ),
         (
+            "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections: []\n",
+            "expected AuthenticationConfiguration, got *apiserver.EgressSelectorConfiguration",
+        ),
+        (
+            "apiVersion: apiserver.config.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\n",
+            'no kind "EgressSelectorConfiguration" is registered for version "apiserver.config.k8s.io/v1beta1"',
+        ),
+        (
+            "apiVersion: apiserver.config.k8s.io/v1alpha1\nkind: AdmissionConfiguration\nplugins: []\n",
+            'no kind "AdmissionConfiguration" is registered for version "apiserver.config.k8s.io/v1alpha1"',
+        ),
+        (
             "apiVersion: 1\nkind: X\n",
             "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field "
             ".apiVersion of type string",

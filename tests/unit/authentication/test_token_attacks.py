@@ -164,6 +164,9 @@ def test_other_serializations(authenticator, bench):
     one = {"protected": header, "signature": signature}
     for form in ({"payload": payload, **one}, {"payload": payload, "signatures": [one, one]}):
         refused(authenticator, json.dumps(form), errors.NotMine)
+    # whatever begins as the other form is of the other form, three parts or not
+    for brace in ("{", " {"):
+        assert refused(authenticator, brace + bench.token(), errors.NotMine) == "token is not compact JWT"
     # a JWE has five parts, and four is nothing
     for dots in (".x", ".x.y", "."):
         refused(authenticator, bench.token() + dots, errors.NotMine)
@@ -186,6 +189,11 @@ def test_text_around_a_token(authenticator, bench):
         f'"{token}"',
     ):
         refused(authenticator, text, errors.KubeauthnError)
+
+
+def test_of_two_parts_that_are_wrong_the_first_is_named(authenticator, bench):
+    reason = refused(authenticator, f'"{bench.token()}"', errors.MalformedToken)
+    assert reason.endswith("malformed jwt: illegal base64 data at input byte 0")
 
 
 def test_one_token_has_one_text(authenticator, bench):

@@ -181,12 +181,28 @@ def test_times_are_printed_as_go_prints_them(seconds, text):
         ("aud", 5, "cannot unmarshal number into Go struct field idToken.aud of type []string"),
         ("aud", ["app", 5], "cannot unmarshal number into Go struct field idToken.aud of type string"),
         ("_claim_names", "x", "cannot unmarshal string into Go struct field idToken._claim_names of type map"),
+        (
+            "_claim_sources",
+            {"s": {"endpoint": 5}},
+            "cannot unmarshal number into Go struct field claimSource._claim_sources.endpoint of type string",
+        ),
+        (
+            "_claim_sources",
+            {"s": {"endpoint": "https://s", "access_token": []}},
+            "cannot unmarshal array into Go struct field claimSource._claim_sources.access_token of type string",
+        ),
     ],
 )
 def test_registered_claims_of_the_wrong_type(bench, name, value, says):
     error = refusal(bench.authenticator(), bench.token(**{name: value}))
     assert says in str(error)
     assert type(error) is errors.MalformedToken
+
+
+def test_a_source_whose_token_is_none_leaves_the_claim_out_as_in_kubernetes(bench):
+    authenticator = bench.authenticator(groups={"claim": "groups", "prefix": ""})
+    token = bench.token(_claim_names={"groups": "s"}, _claim_sources={"s": {"JWT": 5}})
+    assert authenticator.authenticate(token, now=bench.now).groups == ()
 
 
 def test_claim_rules(bench):

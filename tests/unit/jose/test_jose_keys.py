@@ -8,6 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kubeauthn._core.jose.algorithms import ALGORITHMS
+from kubeauthn._core.jose.key_remarks import key_remarks
 from kubeauthn._core.jose.keys import KeySet, parse_key_set
 from kubeauthn._core.jose.limits import KEYS
 from kubeauthn.errors import KeySetError
@@ -106,6 +107,35 @@ def test_a_key_that_is_no_object(key):
 def test_a_weak_rsa_key_is_not_used():
     weak = rsa.generate_private_key(public_exponent=65537, key_size=1024).public_key().public_numbers()  # noqa: S505
     assert "1024 bits" in skipped({"kty": "RSA", "kid": "weak", "n": _integer(weak.n), "e": _integer(weak.e)})
+
+
+WEAK = rsa.generate_private_key(public_exponent=65537, key_size=1024).public_key().public_numbers()  # noqa: S505
+DROPPED = "keys[1] cannot be read by kube-apiserver, which drops the whole key set for it: "
+
+
+@pytest.mark.parametrize(
+    ("key", "remark"),
+    [
+        (jwk(use="enc", alg="RSA-OAEP"), ""),  # as Keycloak publishes
+        (jwk(key_ops=["wrapKey"]), ""),
+        ({"kty": "oct", "k": "c2VjcmV0"}, ""),
+        ({"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}, ""),
+        (
+            {"kty": "RSA", "n": _integer(WEAK.n), "e": _integer(WEAK.e)},
+            "keys[1] is not used, and kube-apiserver uses it: it is an RSA key of 1024 bits, not of 2048 to 8192",
+        ),
+        ({"kty": "AKP", "alg": "ML-DSA-44", "pub": "AA"}, f"{DROPPED}its alg is not one that this kind of key "),
+        ({"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA"}, f"{DROPPED}its curve is none of "),
+        (jwk(n="!"), f"{DROPPED}its n is no number in base64url"),
+        (jwk(x5t="AAAA"), f"{DROPPED}a member of it is malformed"),
+        (None, f"{DROPPED}it is no JSON object"),
+    ],
+)
+def test_what_kube_apiserver_makes_otherwise_of_a_key(key, remark):
+    """Each was tried on kube-apiserver's own code, beside a key that is good."""
+    remarks = list(key_remarks({"keys": [P256.jwk(), key]}))
+    assert len(remarks) == (1 if remark else 0)
+    assert all(said.startswith(remark) for said in remarks)
 
 
 def test_a_point_off_its_curve_is_not_used():

@@ -109,7 +109,7 @@ def _version(root: Node, text: str, duplicates: list[ConfigFault], release: Rele
     if not version:
         raise undecodable(f"Object 'apiVersion' is missing in '{_cut(text)}'", root)
     shown = f"{group}/{version}" if group else version
-    others = OTHER_KINDS.get(version, {}) if group == GROUP else {}
+    others = OTHER_KINDS.get(shown, {})
     if kind in others:
         unknown = [entry for entry in root.entries if entry.key not in {"kind", "apiVersion"} | others[kind]]
         if unknown or duplicates:

@@ -34,6 +34,7 @@ RULES = {
     "dash-prefix": "a prefix of - is a dash here; it means no prefix only in the flags",
     "unguarded-claim": "a claim is used without has() or .?",
     "never-true": "a rule can never be met, so that every token is refused",
+    "empty-required-value": "a claim without requiredValue has to be empty, not merely there",
     "always-true": "a rule that is always met says nothing",
     "unrecognised-list": "kube-apiserver refuses lists made by split, findAll, url queries and formats, and objects",
     "useless-type": "a mapping is of a type that is never right, so that every token is refused",
@@ -42,7 +43,7 @@ RULES = {
     "system-names": "nothing keeps a token from naming a system: user or group",
     "egress-selector": "egressSelectorType has no effect outside kube-apiserver",
     "anonymous": "anonymous has no effect on a TokenReview webhook",
-    "skipped-key": "a key of the issuer is not usable; kube-apiserver may then drop them all",
+    "skipped-key": "kube-apiserver treats a key of the issuer otherwise: it uses a weak one, or drops them all for it",
 }
 """What each kind of hint is about."""
 
@@ -131,6 +132,10 @@ class _Entry:
             elif rule.claim == "iss" and rule.required_value not in ("", self._entry.issuer.url):
                 text = "can never be met: iss is the issuer's url"
                 yield Hint((*path, "requiredValue"), "never-true", WARNING, text)
+            elif rule.claim and not rule.required_value:
+                text = f'a token is refused unless its {rule.claim} is "": that it is there is not enough'
+                asked = expressions.asking_for((rule.claim,)).partition(", or ")[0]
+                yield Hint((*path, "claim"), "empty-required-value", WARNING, text, f"expression: {asked}")
 
     def _user_rules(self) -> Iterator[Hint]:
         for index, rule in enumerate(self._entry.user_validation_rules):

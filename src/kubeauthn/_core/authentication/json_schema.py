@@ -7,7 +7,7 @@ JSON Schema cannot say (that an expression compiles, that issuers differ) is lef
 from __future__ import annotations
 
 from kubeauthn._core.authentication.model import GROUP, KIND, MATCH_ANY
-from kubeauthn._core.authentication.schema import BOOL, OTHER_KINDS, STRUCTS
+from kubeauthn._core.authentication.schema import BOOL, STRUCTS, VERSIONS
 from kubeauthn._core.authentication.validate import AUTHENTICATORS, EGRESS_SELECTORS
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ _DESCRIPTIONS = {
 
 _LIMITS: dict[str, dict[str, Any]] = {
     "AuthenticationConfiguration.kind": {"const": KIND},
-    "AuthenticationConfiguration.apiVersion": {"enum": [f"{GROUP}/{version}" for version in OTHER_KINDS]},
+    "AuthenticationConfiguration.apiVersion": {"enum": [f"{GROUP}/{version}" for version in VERSIONS]},
     "AuthenticationConfiguration.jwt": {"maxItems": AUTHENTICATORS},
     "Issuer.url": _HTTPS,
     "Issuer.audiences": {"minItems": 1, "uniqueItems": True},

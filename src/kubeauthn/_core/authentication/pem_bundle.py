@@ -5,9 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error as Base64Error
 
-from cryptography.x509 import InvalidVersion, load_der_x509_certificate
-
-from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
+from kubeauthn._core.authentication.ca_certificate import certificate_fault
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
 
 _BEGIN, _END, _DASHES = "-----BEGIN ", "\n-----END ", "-----"
 _NO_CERTIFICATE = "data does not contain any valid RSA or ECDSA certificates"
-_SEQUENCE = 0x30
 _NO_SPACE = {ord(space): None for space in " \t\r\n"}
 
 
@@ -25,41 +22,11 @@ def bundle_fault(text: str) -> str:
     for kind, has_headers, data in _blocks(text):
         if kind != "CERTIFICATE" or has_headers:
             continue
-        try:
-            load_der_x509_certificate(data)
-        except InvalidVersion:
-            return "x509: invalid version"
-        except NOT_A_CERTIFICATE:
-            return _certificate_fault(data)
+        fault = certificate_fault(data)
+        if fault:
+            return fault
         found = True
     return "" if found else _NO_CERTIFICATE
-
-
-def _certificate_fault(data: bytes) -> str:
-    """The outermost thing that is wrong."""
-    whole = _sequence(data, 0, len(data))
-    if whole is None:
-        return "x509: malformed certificate"
-    content, end = whole
-    signed = _sequence(data, content, end)
-    if signed is None:
-        return "x509: malformed tbs certificate"
-    if _sequence(data, signed[1], end) is None:
-        return "x509: malformed algorithm identifier"
-    return "x509: trailing data" if end < len(data) else "x509: malformed certificate"
-
-
-def _sequence(data: bytes, start: int, limit: int) -> tuple[int, int] | None:
-    """Where the content of the DER sequence at `start` begins and ends; None if there is none."""
-    if start + 2 > limit or data[start] != _SEQUENCE:
-        return None
-    length, content = data[start + 1], start + 2
-    if length >= 0x80:
-        count = length - 0x80
-        length = int.from_bytes(data[content : content + count], "big")
-        content += count
-    end = content + length
-    return (content, end) if content <= end <= limit else None
 
 
 def _blocks(text: str) -> Iterator[tuple[str, bool, bytes]]:

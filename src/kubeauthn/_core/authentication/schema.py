@@ -43,23 +43,28 @@ STRUCTS: dict[str, dict[str, str]] = {
 STRING_TYPES = frozenset({"AudienceMatchPolicyType", "EgressSelectorType"})
 """Types of their own that hold a string."""
 
+VERSIONS = ("v1", "v1beta1", "v1alpha1")
+
+_TRACING = frozenset({"endpoint", "samplingRatePerMillion"})
 OTHER_KINDS: dict[str, dict[str, frozenset[str]]] = {
-    "v1": {
+    "apiserver.config.k8s.io/v1": {
         "AdmissionConfiguration": frozenset({"plugins"}),
         "AuthorizationConfiguration": frozenset({"authorizers"}),
         "EncryptionConfiguration": frozenset({"resources"}),
-        "TracingConfiguration": frozenset({"endpoint", "samplingRatePerMillion"}),
+        "TracingConfiguration": _TRACING,
     },
-    "v1beta1": {
+    "apiserver.config.k8s.io/v1beta1": {
         "AuthorizationConfiguration": frozenset({"authorizers"}),
-        "EgressSelectorConfiguration": frozenset({"egressSelections"}),
-        "TracingConfiguration": frozenset({"endpoint", "samplingRatePerMillion"}),
+        "TracingConfiguration": _TRACING,
     },
-    "v1alpha1": {
+    "apiserver.config.k8s.io/v1alpha1": {
+        "AuthorizationConfiguration": frozenset({"authorizers"}),
+        "TracingConfiguration": _TRACING,
+    },
+    "apiserver.k8s.io/v1beta1": {"EgressSelectorConfiguration": frozenset({"egressSelections"})},
+    "apiserver.k8s.io/v1alpha1": {
         "AdmissionConfiguration": frozenset({"plugins"}),
-        "AuthorizationConfiguration": frozenset({"authorizers"}),
         "EgressSelectorConfiguration": frozenset({"egressSelections"}),
-        "TracingConfiguration": frozenset({"endpoint", "samplingRatePerMillion"}),
     },
 }
-"""What else the group has, by version, and the fields at the top of it: a wrong file is told from a wrong name."""
+"""kube-apiserver's other files, by version, and the fields at the top of each: a wrong file is no wrong name."""

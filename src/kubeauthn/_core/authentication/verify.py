@@ -12,7 +12,7 @@ from kubeauthn._core.authentication.go_time import LARGEST_SECONDS, ZERO_TIME, g
 from kubeauthn._core.jose.algorithms import ALGORITHMS
 from kubeauthn._core.jose.compact import decode_part
 from kubeauthn._core.jose.go_json import kind
-from kubeauthn._core.jose.header import BadHeader, Header, read_header
+from kubeauthn._core.jose.header import Header, read_header
 from kubeauthn.cel.go_text import quote
 from kubeauthn.cel.large_numbers import TooLarge
 from kubeauthn.errors import AudienceRefused, MalformedToken, SignatureRefused, TokenExpired, TokenNotYetValid
@@ -32,10 +32,9 @@ _CHANGED = "the signature is not of the issuer's keys, or the token was changed"
 def read_token_header(token: UntrustedToken) -> Header:
     """The header of a token whose algorithm is one of the nine. Raises MalformedToken or SignatureRefused."""
     try:
-        header = read_header(decode_part(token.header))
+        header = read_header(_check_encoding(token.header, "header"))
     except ValueError as error:  # BadHeader is one
-        hint = None if isinstance(error, BadHeader) else "the header is not canonical base64url"
-        raise MalformedToken(f"oidc: verify token: oidc: malformed jwt: {error}", hint=hint) from None
+        raise MalformedToken(f"oidc: verify token: oidc: malformed jwt: {error}") from None
     if header.algorithm not in ALGORITHMS:
         raise SignatureRefused(
             "oidc: verify token: oidc: id token signed with unsupported algorithm, "
@@ -45,14 +44,25 @@ def read_token_header(token: UntrustedToken) -> Header:
     return header
 
 
+def _check_encoding(part: bytes, name: str) -> bytes:
+    try:
+        return decode_part(part)
+    except ValueError as error:
+        raise _not_canonical(name, error) from None
+
+
+def _not_canonical(name: str, error: ValueError) -> MalformedToken:
+    text = f"oidc: verify token: oidc: malformed jwt: {error}"
+    return MalformedToken(text, hint=f"the {name} is not canonical base64url")
+
+
 def check_signature(token: UntrustedToken, keys: KeySet) -> None:
     """One of the keys signed it. Raises MalformedToken or SignatureRefused."""
     try:
         signature = decode_part(token.signature)
     except ValueError as error:
-        raise MalformedToken(
-            f"oidc: verify token: oidc: malformed jwt: {error}", hint="the signature is not canonical base64url"
-        ) from None
+        _check_encoding(token.header, "header")  # of two parts that are wrong the first is named
+        raise _not_canonical("signature", error) from None
     verifiers = keys.known_headers.get(token.header)
     if verifiers is None:
         _check_first_signature(token, keys, signature)
@@ -134,8 +144,8 @@ def _type_fault(name: str, value: object) -> str:
     return ""
 
 
-def _mismatch(name: str, value: object, wanted: str) -> str:
-    return f"json: cannot unmarshal {kind(value)} into Go struct field idToken.{name} of type {wanted}"
+def _mismatch(name: str, value: object, wanted: str, struct: str = "idToken") -> str:
+    return f"json: cannot unmarshal {kind(value)} into Go struct field {struct}.{name} of type {wanted}"
 
 
 def _audience_fault(value: object) -> str:
@@ -159,9 +169,10 @@ def _members_fault(name: str, value: object, whole: str, each: str) -> str:
         parts = (
             (f"{name}.{part}", source[part])
             for source in value.values() if source is not None
-            for part in ("endpoint", "access_token", "JWT") if source.get(part) is not None
+            for part in ("endpoint", "access_token") if source.get(part) is not None
         )  # fmt: skip
-        return next((_mismatch(place, part, "string") for place, part in parts if type(part) is not str), "")
+        faults = (_mismatch(*part, "string", "claimSource") for part in parts if type(part[1]) is not str)
+        return next(faults, "")
     return ""
 
 

@@ -35,7 +35,7 @@ def split_compact(token: str) -> tuple[bytes, bytes, bytes, bytes]:
     """
     if len(token) > TOKEN_CHARACTERS:
         raise NotCompact(f"token has {len(token)} characters, at most {TOKEN_CHARACTERS} are read")
-    if token.lstrip()[:1] == "{":
+    if token[:1] != "e" and token.lstrip()[:1] == "{":  # e is what nearly every token begins with
         raise NotCompact("token is not compact JWT")
     text = token.encode("utf-8", "surrogatepass")  # what no token has is found, and its byte named, by `decode_part`
     if "+" in token or "/" in token or "=" in token:

@@ -22,6 +22,10 @@ class UnusableKey(ValueError):
     """This key cannot be read, is too weak, or is not for verifying signatures."""
 
 
+class OtherPurpose(UnusableKey):
+    """It is a key for something else: for encryption, or for an algorithm that no token may be signed with."""
+
+
 def read_key(jwk: object) -> tuple[str, PublicKey]:
     """The id ("" if it has none) and the key. Raises UnusableKey with the reason."""
     if not isinstance(jwk, dict):
@@ -35,16 +39,16 @@ def read_key(jwk: object) -> tuple[str, PublicKey]:
         return kid or "", _rsa_key(jwk)
     if kind == "EC":
         return kid or "", _ec_key(jwk)
-    raise UnusableKey("its kty is neither RSA nor EC")
+    raise OtherPurpose("its kty is neither RSA nor EC")
 
 
 def _check_purpose(jwk: dict[str, object]) -> None:
     """`use`, `key_ops` and `alg` say what a key is for. Absent, they allow everything."""
     if jwk.get("use") not in (None, "", "sig"):
-        raise UnusableKey("its use is not sig")
+        raise OtherPurpose("its use is not sig")
     operations = jwk.get("key_ops")
     if operations is not None and not (isinstance(operations, list) and "verify" in operations):
-        raise UnusableKey("its key_ops do not have verify")
+        raise OtherPurpose("its key_ops do not have verify")
     algorithm = jwk.get("alg")
     if algorithm is None or algorithm == "":
         return
@@ -52,7 +56,7 @@ def _check_purpose(jwk: dict[str, object]) -> None:
     # it. An algorithm of another family, or one for encryption, does forbid.
     fits = RSA_ALGORITHMS if jwk.get("kty") == "RSA" else [name for curve, name in _ec_algorithms(jwk)]
     if algorithm not in fits:
-        raise UnusableKey("its alg is not one that this kind of key verifies with")
+        raise OtherPurpose("its alg is not one that this kind of key verifies with")
 
 
 def _ec_algorithms(jwk: dict[str, object]) -> list[tuple[ec.EllipticCurve, str]]:

@@ -45,7 +45,7 @@ class KeySet:
     @classmethod
     def from_dict(cls, document: object) -> KeySet:
         """A decoded key set: `{"keys": [...]}`. Raises KeySetError."""
-        listed = _listed_keys(document)
+        listed = listed_keys(document)
         if len(listed) > KEYS:
             raise KeySetError(f"oidc: failed to decode keys: {len(listed)} keys, at most {KEYS} are read")
         keys: list[tuple[str, PublicKey]] = []
@@ -85,7 +85,8 @@ class KeySet:
             self.known_headers[header] = verifiers
 
 
-def _listed_keys(document: object) -> list[object]:
+def listed_keys(document: object) -> list[object]:
+    """The keys of a decoded key set, whatever they are. Raises KeySetError."""
     if not isinstance(document, dict):
         kind = _KIND_OF_JSON.get(type(document), "null")
         raise KeySetError(
