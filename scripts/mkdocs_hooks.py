@@ -1,4 +1,4 @@
-"""What the documentation site needs beyond docs/: the README and its neighbours, files that pages link to, folders.
+"""What the documentation site needs beyond docs/: the README and its neighbours, linked files, folders, the search.
 
 The pages are written for a reader of the repository, where `../README.md` leads somewhere. On the site the project's
 own documents are pages below `project/`, any other file of the repository that a page links to is copied below
@@ -51,6 +51,12 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         return posixpath.relpath(there, posixpath.dirname(place) or ".")
 
     return with_links(markdown, moved)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """The search's index as a script too: what is opened from the disk can load that, and no JSON."""
+    index = Path(config.site_dir, "search", "search_index.json")
+    index.with_suffix(".js").write_text(f"var __index = {index.read_text('utf-8')};\n", "utf-8")
 
 
 def source_of(place: str) -> str:

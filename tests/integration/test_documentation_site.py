@@ -85,3 +85,26 @@ def test_links_and_pictures_lead_to_files_of_the_site(site: Path):
         if not (page.parent / address.partition("#")[0].partition("?")[0]).exists()
     ]
     assert not broken
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.timeout(120)
+def test_the_search_answers_where_the_site_is_opened_from_the_disk(site: Path):
+    from playwright.sync_api import expect
+
+    from tests.integration.playground_browser import Watched, chromium
+
+    with chromium() as browser:
+        watched = Watched(browser.new_page())
+        page = watched.page
+        page.goto((site / "index.html").as_uri())
+        words, found = page.locator(".md-search__input"), page.locator(".md-search-result__item")
+        for _ in range(40):  # what is typed before the index has been read is not looked for
+            words.fill("")
+            words.press_sequentially("audienceMatchPolicy")
+            page.wait_for_timeout(500)
+            if found.count():
+                break
+        expect(found.first).to_contain_text("audienceMatchPolicy", ignore_case=True)
+        assert not [address for address in watched.requests if not address.startswith("file:")]
+        assert watched.complaints == []

@@ -479,6 +479,26 @@ def test_a_token_is_never_in_the_address(watched: Watched, page: Page, form: str
     assert page.evaluate("document.cookie") == ""
 
 
+@pytest.mark.parametrize("indent", [None, 0, 2, "\t"], ids=["one line", "lines", "indented", "tabs"])
+def test_a_token_among_claims_is_known_however_its_json_is_written(page: Page, indent: int | str | None):
+    """JSON may have blanks behind its first brace: then its base64 begins with eyA, ewo or ewk, and not with eyJ."""
+    texts = [json.dumps(value, indent=indent).encode() for value in ({"alg": "RS256"}, {"sub": "jane"})]
+    token = ".".join([*(urlsafe_b64encode(text).rstrip(b"=").decode() for text in texts), "A" * 40])
+    page.locator("#given").fill(json.dumps({**claims_of("kep"), "username": "changed", "raw": token}))
+    verdict(page, "authenticated as changed:external-user")
+    exported(page, "Show the address")
+    assert set(json.loads(unpacked(page, page.url))) == {"configuration", "release"}
+
+
+def test_claims_with_long_names_of_hosts_are_kept(page: Page):
+    page.locator("#given").fill(
+        json.dumps({**claims_of("kep"), "username": "a", "host": "database01.production.example0"})
+    )
+    verdict(page, "authenticated as a:external-user")
+    exported(page, "Show the address")
+    assert "database01" in json.loads(unpacked(page, page.url))["claims"]
+
+
 @pytest.mark.parametrize("state", ["#", "#AAAA", "#%00", "#" + "A" * 100_000, "#<script>", "#null"])
 def test_an_address_that_was_cut_off_begins_anew(watched: Watched, server, state: str):
     verdict(watched.open(server.url + state), "authenticated as jane:external-user")

@@ -16,7 +16,7 @@ import pytest
 from kubeauthn import __version__, errors
 from kubeauthn.cli import failure
 from kubeauthn.cli.completion_shapes import command_parser
-from kubeauthn.cli.examples import EXAMPLES
+from kubeauthn.cli.examples import EXAMPLES, example_line
 from kubeauthn.cli.main import COMMANDS, main
 from kubeauthn.cli.world import World, program_name
 
@@ -105,7 +105,8 @@ def test_every_command_has_help_and_the_right_name_in_it(name: str):
 def test_the_help_ends_with_examples_that_the_command_takes(name: str):
     _, out, _ = run(*name.split(), "--help", world=headless(program="kubectl authn"))
     lines = [line.strip() for line in out.partition("\nexample")[2].splitlines()[1:]]
-    assert lines == [f"kubectl authn {name} {words}".rstrip() for words in EXAMPLES[name]]
+    assert lines == [example_line(name, words, "kubectl authn") for words in EXAMPLES[name]]
+    assert all(f"kubectl authn {name}" in line for line in lines)
     assert lines
     for words in EXAMPLES[name]:
         command_parser(name, headless()).parse_args(shlex.split(words))  # raises UsageError

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from kubeauthn.testing.recorded_authn import Judge
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -64,6 +67,28 @@ def test_readme_names_every_adapter_and_every_extra():
     adapters = {path.stem for path in (ROOT / "src/kubeauthn/client").glob("*.py")} & libraries
     missing = [name for name in (*adapters, *extras) if name != "all" and f"`{name}`" not in readme]
     assert not missing
+
+
+def test_readme_says_how_many_recorded_answers_are_the_same():
+    recorded = ROOT / "tests" / "recorded"
+    judge = Judge(json.loads((recorded / "jwks.json").read_text()))
+    same = on_purpose = others = 0
+    for line in (recorded / "authn.jsonl").read_text().splitlines():
+        case = json.loads(line)
+        meant = case.pop("ours", None)
+        if not judge(case):
+            same += 1
+        elif meant:
+            on_purpose += 1
+        else:
+            others += 1
+    said = " ".join((ROOT / "README.md").read_text().split())
+    assert (
+        f"to {same} of {same + on_purpose + others} tokens and configurations; {on_purpose} differ on purpose" in said
+    )
+    assert f"and {others} in the words of an error" in said
+    expressions = len((recorded / "cel.jsonl").read_text().splitlines())
+    assert f"{expressions} of {expressions} CEL expressions" in said
 
 
 def test_index_lists_every_document_and_decision_record():

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from kubeauthn.cli.world import World
 
-HELP = "the same for any program that reads a kubeconfig: helm, k9s"
+HELP = "helm, k9s or any program that reads a kubeconfig, through the bridge"
 
 
 def add_arguments(parser: ArgumentParser) -> None:

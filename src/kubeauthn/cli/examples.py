@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EXAMPLES", "examples_of"]
+__all__ = ["EXAMPLES", "example_line", "examples_of"]
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "raw": ("/api/v1/namespaces", "POST /api/v1/namespaces -f namespace.json"),
@@ -42,8 +42,15 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "completion": ("bash",),
 }
 
+AROUND = {"completion": 'eval "$({})"', "migrate": "{} > authn.yaml", "schema": "{} > authn.schema.json"}
+"""Where what a command prints is to go: that is how it is used."""
+
+
+def example_line(name: str, words: str, program: str) -> str:
+    return AROUND.get(name, "{}").format(f"{program} {name} {words}".rstrip())
+
 
 def examples_of(name: str, program: str) -> str:
     """The end of a command's help."""
-    lines = [f"  {program} {name} {words}".rstrip() for words in EXAMPLES.get(name, ())]
+    lines = [f"  {example_line(name, words, program)}" for words in EXAMPLES.get(name, ())]
     return "\n".join(["", "examples:" if len(lines) > 1 else "example:", *lines, ""]) if lines else ""

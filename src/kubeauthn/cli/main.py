@@ -45,7 +45,7 @@ COMMANDS = {
     "serve": ("serve", "the webhook, forward-auth, health and metrics server"),
     "revoke": ("revoke", "revokes a token, a subject's tokens or an issuer's, for serve"),
     "kubectl": ("kubectl", "kubectl through the bridge, so that external signers and proxy plugins work in it"),
-    "bridge run": ("bridge_run", "the same for any program that reads a kubeconfig: helm, k9s"),
+    "bridge run": ("bridge_run", "helm, k9s or any program that reads a kubeconfig, through the bridge"),
     "bridge kubeconfig": ("bridge_kubeconfig", "a kubeconfig that starts the bridge by itself, for plain tools"),
     "bridge list": ("bridge_list", "the bridges of this user, and which of them run"),
     "bridge stop": ("bridge_stop", "ends a bridge, or all"),
@@ -53,6 +53,8 @@ COMMANDS = {
     "demo": ("demo", "the whole thing end to end on this machine"),
     "completion": ("completion", "a script that completes commands, options and values in bash, zsh or fish"),
 }
+"""Name, module and one line each: the list can be shown without loading any of them."""
+
 HEADINGS = {
     "raw": "requests with a kubeconfig",
     "plugin check": "credential plugins",
@@ -62,7 +64,6 @@ HEADINGS = {
     "playground": "to begin with",
 }
 """In the list of commands, before the one that each names."""
-"""Name, module and one line each: the list can be shown without loading any of them."""
 
 FOLLOWED_BY = {"plugin check": " -- COMMAND", "plugin cache": " -- COMMAND", "bridge run": " -- COMMAND"}
 """What a command cannot do without, for those of two words."""

@@ -2,6 +2,7 @@
 
 const LARGEST = 1 << 20; // of a state, unpacked: an address comes from anywhere
 const TOKEN = /[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}/; // in any text, also between quotes or after "Bearer"
+const OBJECT = /ey[AIJ]|ew[0ko]/; // base64 of a brace and what may follow it in JSON: a quote or a blank
 
 const turn = { latest: 0 };
 
@@ -29,7 +30,7 @@ async function through(stream, bytes) {
   }
 }
 
-export const holdsToken = (text) => TOKEN.test(text.replace(/\s+/g, "")) && /eyJ/.test(text);
+export const holdsToken = (text) => TOKEN.test(text.replace(/\s+/g, "")) && OBJECT.test(text);
 
 // `anew`: as a new entry of the browser's history, so that Back leads to what was before.
 export async function keep(state, { anew = false } = {}) {
