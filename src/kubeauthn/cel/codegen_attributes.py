@@ -94,13 +94,24 @@ def optional_raw(g: Generator, node: Node) -> str | None:
     return _chain(g, node, top=True)[0][0]
 
 
-def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
-    """The value, whether it is the raw form of an optional, and see `_opened`."""
+def _tested_part(g: Generator, node: Node) -> tuple[Value, str] | None:
+    """`has` as a branch or an index, and see `_opened`; None for what is not that.
+
+    cel-go asks a chain in such a place for its value, so that of an optional chain the optional comes, not a bool.
+    """
+    if not g.cel_go or not isinstance(node, Select) or not node.test_only:
+        return None
+    value, raw, flag = _chain(g, node, top=False, is_part=True)
+    return ((g.store(f"optional({value[0]})"), optional_of(DYN)) if raw else value), flag
+
+
+def _chain(g: Generator, node: Node, *, top: bool, is_part: bool = False) -> tuple[Value, bool, str]:
+    """The value, whether it is the raw form of an optional, and see `_opened`. `is_part`: see `_tested_part`."""
     root, steps = _steps(node)
     testing = bool(steps) and steps[-1].test
     lazy_type = opened = ""
     is_condition = isinstance(root, Call) and root.function == "_?_:_"
-    charge = (0 if is_condition else int(top)) - int(testing and g.free_has)
+    charge = (0 if is_condition else int(top)) - int(testing and g.free_has and not is_part)
     if g.absorbing:
         g.charge(charge)  # paid even if the root fails
     if isinstance(root, Ident) and not root.type_value:
@@ -129,7 +140,9 @@ def _chain(g: Generator, node: Node, *, top: bool) -> tuple[Value, bool, str]:
     if not opened:
         value = _as_object(g, value, root.type)
     for step in steps:
-        if step.test:
+        if step.test and opened and not raw and is_part:
+            return _found_or_tested(g, value, step, opened), False, opened
+        if step.test and not (raw and is_part):
             return _test(g, value, step, raw, opened, lazy_type), False, "False"
         raw = raw or step.optional
         if raw or opened:
@@ -233,7 +246,8 @@ def _key(g: Generator, step: _Step, *, lazy: bool) -> tuple[str, Type]:
         raise EvalError(f"invalid qualifier type: {go_type(folded)}")
     if folded is NOT_CONSTANT and is_attribute(node):
         return attribute(g, node, top=False)
-    return g.value(node)
+    tested = _tested_part(g, node)
+    return g.value(node) if tested is None else tested[0]
 
 
 def _qualify(g: Generator, value: Value, step: _Step, lazy_type: str) -> Value:
@@ -313,6 +327,21 @@ def _test(g: Generator, value: Value, step: _Step, raw: bool, opened: str, lazy_
     return g.store(present), BOOL
 
 
+def _found_or_tested(g: Generator, value: Value, step: _Step, opened: str) -> Value:
+    """`has` of something that may be an optional (`opened`), where the optional itself is asked for."""
+    result = g.temporary()
+    g.open(f"if {opened}:")
+    found = _find(g, value, step, "")
+    g.emit(f"{result} = optional({found[0]})")
+    g.close()
+    g.open("else:")
+    tested = _test(g, value, step, False, "", "")
+    g.flush()
+    g.emit(f"{result} = {tested[0]}")
+    g.close()
+    return result, DYN
+
+
 def _is_there(atom: str, key: str) -> str:
     return f"{key} in {atom}.fields if hasattr({atom}, 'fields') else True"
 
@@ -377,6 +406,8 @@ def _conditional(g: Generator, node: Call, opened: str) -> Value:
                 value, raw, flag = _chain(g, branch, top=False)
                 if raw:
                     value = g.store(f"optional({value[0]})"), optional_of(DYN)
+        elif (tested := _tested_part(g, branch)) is not None:
+            value, flag = tested
         else:
             value = g.value(branch)
             if g.old_cel_go and _may_be_optional(branch, value):

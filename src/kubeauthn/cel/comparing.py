@@ -65,7 +65,9 @@ def same(left: Any, right: Any, known: _Known | None = None) -> bool | None:
     if kind is list or kind is tuple:
         return (other is list or other is tuple) and _same_lists(left, right, {} if known is None else known)
     if kind is dict or kind is CelMap:
-        return (other is dict or other is CelMap) and _same_maps(left, right, {} if known is None else known)
+        if other is dict or other is CelMap:
+            return _same_maps(left, right, {} if known is None else known)
+        return isinstance(right, Opaque) and right.cel_is_map and _is_same_map(left, right, known)
     if kind is Optional:
         return other is Optional and _same_optionals(left, right, known)
     if isinstance(left, Opaque):
@@ -101,6 +103,14 @@ def _same_maps(left: Any, right: Any, known: _Known) -> bool:
 def _has_entry(mapping: Any, key: object, value: object, known: _Known) -> bool:
     other = map_find(mapping, key)
     return other is not MISSING and same(value, other, known) is not False
+
+
+def _is_same_map(left: Any, right: Opaque, known: _Known | None) -> bool:
+    """A map asks what it is compared with for its size and entries; the other way round only identity counts."""
+    if len(left) != right.cel_size():
+        return False
+    pairs = ((value, right.cel_find(key)) for key, value in left.items())
+    return all(other is not MISSING and same(value, other, known) is not False for value, other in pairs)
 
 
 def _same_optionals(left: Optional, right: Optional, known: _Known | None) -> bool | None:

@@ -215,7 +215,8 @@ def zone_offset(seconds: int, zone: str) -> int:
         hours, _, minutes = zone.partition(":")
         offset = _zone_number(hours) * 60
         offset += -_zone_number(minutes) if zone.startswith("-") else _zone_number(minutes)
-        return offset * 60
+        span = _wrapped(offset * 60 * SECOND)
+        return abs(span) // SECOND * (-1 if span < 0 else 1)
     if zone in ("", "UTC", "Local"):
         return 0
     return _named_zone_offset(seconds, zone)
@@ -231,6 +232,11 @@ def _zone_number(text: str) -> int:
     return number
 
 
+def _wrapped(number: int) -> int:
+    """What 64 bits hold of a number."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
 def _named_zone_offset(seconds: int, zone: str) -> int:
     # Only an expression that names a time zone pays for these two.
     import datetime
@@ -241,11 +247,26 @@ def _named_zone_offset(seconds: int, zone: str) -> int:
     if "\0" in zone:
         raise EvalError("invalid argument")
     try:
-        tz = zoneinfo.ZoneInfo(zone)
+        plain = "/".join(part for part in zone.split("/") if part not in ("", "."))
+        tz = zoneinfo.ZoneInfo(plain + "/" * zone.endswith("/"))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise EvalError(f"unknown time zone {zone}") from None
+        raise EvalError(_why_unknown(zone, zoneinfo.TZPATH)) from None
     # A day's distance from the ends of the calendar, so that adding an offset cannot leave it.
     inside = min(max(seconds, MIN_SECONDS + _DAY), MAX_SECONDS - _DAY)
     utc = datetime.datetime(1970, 1, 1, tzinfo=tz) + datetime.timedelta(seconds=inside)
     offset = tz.fromutc(utc).utcoffset()
     return int(offset.total_seconds()) if offset is not None else 0
+
+
+def _why_unknown(zone: str, places: tuple[str, ...]) -> str:
+    """What Go says of a name under which there is no time zone: it opens the file, and tells what became of that."""
+    for place in places:
+        try:
+            with open(f"{place}/{zone}", "rb") as file:
+                file.read(1)
+        except (FileNotFoundError, ValueError):
+            continue
+        except OSError as error:
+            return (error.strerror or str(error)).lower()
+        return "malformed time zone information"
+    return f"unknown time zone {zone}"

@@ -27,10 +27,11 @@ class LazyObject(Opaque):
     """An object of declared fields, or the claims of a token, where the whole of it is asked for.
 
     Kubernetes' own class for this takes part in little: it can be looked into and iterated over, its values first;
-    `in` and `size` do not know it, and it equals itself alone.
+    `in` and `size` do not know it, and it equals itself alone. But a map may find itself equal to it.
     """
 
     __slots__ = ("fields",)
+    cel_is_map = True
 
     def __init__(self, fields: dict[str, object]) -> None:
         self.fields = fields
@@ -40,6 +41,10 @@ class LazyObject(Opaque):
 
     def cel_size(self) -> int:
         return len(self.fields)
+
+    def cel_find(self, key: object) -> object:
+        is_missing = type(key) is str and unescape_or_none(key) not in self.fields
+        return MISSING if is_missing else value_under(self.fields, key)
 
     def cel_parts(self) -> list[object]:
         values = [value_under(self.fields, name) for name in self.fields]
@@ -59,6 +64,7 @@ class Record(LazyObject):
     field as an attribute or as an item; one that was not given has its type's zero value."""
 
     __slots__ = ()
+    cel_is_map = False
     zeros: Mapping[str, object] = MappingProxyType({})
 
     def cel_equals(self, other: Opaque) -> bool:
@@ -85,17 +91,20 @@ def record_class(cel_type: str, zeros: Mapping[str, object]) -> type[Record]:
 
 def lazy_values(fields: dict[str, object]) -> Iterator[object]:
     """Each field under its name, which is taken for an escaped one there as everywhere."""
-    if not any("__" in name for name in fields):
+    if type(fields) is dict and not any("__" in name for name in fields):
         return iter(fields.values())
     return iter([value_under(fields, name) for name in fields])
 
 
 def value_under(fields: dict[str, object], key: object) -> object:
-    """A field, or the error that stands for one that is not there."""
+    """A field, or the error that stands for one that is not there or cannot be read."""
     if type(key) is not str:
         return Failure("no such overload")
     name = unescape_or_none(key)
-    value = MISSING if name is None else fields.get(name, MISSING)
+    try:
+        value = MISSING if name is None else fields.get(name, MISSING)
+    except EvalError as error:
+        return Failure(str(error))
     return Failure(f"no such key: {key}") if value is MISSING else value
 
 

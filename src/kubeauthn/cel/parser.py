@@ -194,7 +194,7 @@ class _Parser(MemberParser):
             return False
         while self.at < last:
             self.advance()
-        self.fault(after[2], syntax.no_viable(self.source.text, self.tokens[last][2], after))
+        self.fault(after[2], syntax.no_viable(self.source, self.tokens[last][2], after))
         return True
 
     def after_nots(self) -> bool:

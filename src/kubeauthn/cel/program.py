@@ -100,7 +100,7 @@ def _named_by_origin(error: BadKeyError | BadArgumentError, variables: Mapping[s
     kind = type(error.value)
     if not isinstance(claims, dict) or (kind is not list and kind is not dict):
         return error.message
-    waiting = list(claims.values())
+    waiting = list(dict.values(claims))  # of those that cannot be read, too
     while waiting:
         value = waiting.pop()
         if value is error.value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from .errors import Issue
 from .limits import MAX_ISSUES, MAX_SNIPPET_BYTES
 
@@ -11,13 +13,15 @@ __all__ = ["Source"]
 class Source:
     """An expression's text, and the faults found in it so far."""
 
-    __slots__ = ("_line_starts", "_offsets", "issues", "text", "truncated")
+    __slots__ = ("_highest", "_line_starts", "_offsets", "issues", "text", "truncated", "unrecognised")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.issues: list[Issue] = []
         self.truncated = 0
+        self.unrecognised: list[tuple[int, int]] = []  # parts that are no tokens: from, to
         self._offsets: list[int] = []
+        self._highest = -1  # of the offsets
         self._line_starts: list[int] | None = None
 
     def report(self, offset: int, message: str) -> None:
@@ -25,15 +29,16 @@ class Source:
         if len(self.issues) < MAX_ISSUES:
             self.issues.append(self._issue(offset, message))
             self._offsets.append(offset)
+            self._highest = max(self._highest, offset)
             return
         self.truncated += 1
-        if not message.startswith("Syntax error: "):
+        if offset >= self._highest or not message.startswith("Syntax error: "):
             return
         # The lexer is done before the parser begins, so a fault of the parser may come earlier in the text.
-        last = max(range(MAX_ISSUES), key=self._offsets.__getitem__)
-        if offset < self._offsets[last]:
-            self.issues[last] = self._issue(offset, message)
-            self._offsets[last] = offset
+        last = self._offsets.index(self._highest)
+        self.issues[last] = self._issue(offset, message)
+        self._offsets[last] = offset
+        self._highest = max(self._offsets)
 
     def _issue(self, offset: int, message: str) -> Issue:
         if offset < 0:
@@ -42,6 +47,17 @@ class Source:
             return Issue(1, 0, message)
         line, column = self.position(offset)
         return Issue(line, column + 1, message, self._caret(line, column))
+
+    def recognised(self, start: int, end: int) -> str:
+        """A part of the text without what is no token in it."""
+        parts = []
+        for number in range(bisect_left(self.unrecognised, (start, 0)), len(self.unrecognised)):
+            skipped, behind = self.unrecognised[number]
+            if skipped >= end:
+                break
+            parts.append(self.text[start:skipped])
+            start = behind
+        return "".join((*parts, self.text[start:end]))
 
     def sorted_issues(self) -> list[Issue]:
         return sorted(self.issues, key=lambda issue: (issue.line, issue.column))

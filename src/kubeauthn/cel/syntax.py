@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .lexer import Token
+from .source import Source
 
 __all__ = [
     "AFTER_MEMBER", "ARGUMENT_START", "EXPRESSION_START", "FIELD_START", "IDENTIFIERS", "INDEX_START", "LIST_NEXT",
@@ -56,14 +57,12 @@ def _escaped(text: str) -> str:
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
-def no_viable(text: str, start: int, offending: Token) -> str:
-    """The message for a choice that no look ahead could make."""
-    if offending[0] in ("true", "false", "null") and offending[2] == start + 1:
-        return f"mismatched input '{offending[1]}' expecting IDENTIFIER"
-    if offending[0] == "EOF":
-        # white space and comments are part of the input, what is no token is not
-        rest = text[start + 1 :]
-        end = len(text) if not rest.strip() or rest.lstrip().startswith("//") else start + 1
-        return f"no viable alternative at input '{_escaped(text[start:end])}'"
-    seen = _escaped(text[start : offending[2]] + offending[1])
-    return f"no viable alternative at input '{seen}'"
+def no_viable(source: Source, start: int, offending: Token) -> str:
+    """The message for a choice that no look ahead could make. White space and comments are part of the input that it
+    shows, what is no token is not."""
+    kind, text, offset = offending
+    seen = source.recognised(start, offset)
+    if kind in ("true", "false", "null") and len(seen) == 1:
+        return f"mismatched input '{text}' expecting IDENTIFIER"
+    seen += "" if kind == "EOF" else text
+    return f"no viable alternative at input '{_escaped(seen)}'"

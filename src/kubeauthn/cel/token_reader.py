@@ -109,7 +109,7 @@ class TokenReader:
 
     def no_choice(self, start: int, offending: Token, before: Node | None = None) -> Exception:
         """Report such a fault and skip to where things may go on."""
-        self.fault(offending[2], syntax.no_viable(self.source.text, start, offending))
+        self.fault(offending[2], syntax.no_viable(self.source, start, offending))
         if offending[0] in self.closers[-1]:
             return RuleFailedError()
         # having skipped something, ANTLR does not stop at what would end this level, but one level further out

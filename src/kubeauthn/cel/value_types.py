@@ -143,6 +143,8 @@ class Opaque:
     cel_type = ""
     cel_is_reference = False
     """Whether two of the same value are two keys of a map, as pointers are in Go."""
+    cel_is_map = False
+    """Whether a map can be equal to it: one of its size that has what `cel_find` finds."""
 
     def cel_equals(self, other: Opaque) -> bool | None:
         """Whether both are the same value; `other` is of this very class. None: they cannot be compared."""
@@ -151,6 +153,10 @@ class Opaque:
     def cel_size(self) -> int:
         """The size that the cost of a call is reckoned with."""
         return 1
+
+    def cel_find(self, key: object) -> object:
+        """What is under a key, or MISSING."""
+        return MISSING
 
     def cel_parts(self) -> Iterable[object] | None:
         """What the cost of going through it is reckoned with, for those that can be looked into."""

@@ -7,6 +7,7 @@ import pytest
 from kubeauthn.cel.errors import EvalError
 from kubeauthn.cel.go_text import format_fixed, go_format_double, parse_bool, parse_double, parse_int, parse_uint, quote
 from kubeauthn.cel.go_time import (
+    _why_unknown,
     civil,
     days_from_civil,
     format_duration,
@@ -195,6 +196,8 @@ def test_the_calendar_goes_both_ways() -> None:
         ("05:30", 19800),
         ("-00:30", -1800),
         ("Europe/Berlin", 3600),
+        ("./Europe//Berlin", 3600),
+        ("+9223372036854775807:00", -3600),
     ],
 )
 def test_time_zones(zone, offset) -> None:
@@ -218,3 +221,15 @@ def test_no_time_zones(zone, fault) -> None:
 def test_summer_time_begins_and_ends() -> None:
     assert zone_offset(1679792399, "Europe/Berlin") == 3600
     assert zone_offset(1679792400, "Europe/Berlin") == 7200
+
+
+def test_what_became_of_the_file_of_a_zone(tmp_path) -> None:
+    (tmp_path / "America").mkdir()
+    (tmp_path / "zone.tab").write_text("no zone")
+    places = (str(tmp_path / "absent"), str(tmp_path))
+    assert _why_unknown("America", places) == "is a directory"
+    assert _why_unknown("zone.tab/x", places) == "not a directory"
+    assert _why_unknown("zone.tab", places) == "malformed time zone information"
+    assert _why_unknown("x" * 300, places) == "file name too long"
+    assert _why_unknown("Foo", places) == "unknown time zone Foo"
+    assert _why_unknown("\ud800", places) == "unknown time zone \ud800"

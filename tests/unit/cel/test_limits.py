@@ -386,7 +386,7 @@ def test_the_page_has_the_limits() -> None:
     for limit in (
         limits.MAX_CODE_POINTS, limits.MAX_DEPTH, limits.COST_LIMIT, limits.MAX_PATTERN_WORK, limits.MAX_TEXT,
         limits.MAX_WRITTEN_MEMBERS, limits.MAX_JOINED_ELEMENTS, limits.MAX_FLAT_ELEMENTS, limits.MAX_QUANTITY_DIGITS,
-        limits.MAX_QUANTITY_POWER, limits.MAX_REPEATED_NODES,
+        limits.MAX_QUANTITY_POWER, limits.MAX_REPEATED_NODES, limits.MAX_PRECISION,
     ):  # fmt: skip
         assert f" {limit:,}" in table
 

@@ -37,6 +37,20 @@ def faults(text: str) -> list[tuple[int, int, str]]:
         ("claims.true", [(1, 8, "Syntax error: mismatched input 'true' expecting IDENTIFIER")]),
         ("claims.", [(1, 8, "Syntax error: no viable alternative at input '.'")]),
         ("claims..x", [(1, 8, "Syntax error: no viable alternative at input '..'")]),
+        (
+            "claims. = (",
+            [
+                (1, 9, "Syntax error: token recognition error at: '= '"),
+                (1, 11, "Syntax error: no viable alternative at input '. ('"),
+            ],
+        ),
+        (
+            "claims.= true",
+            [
+                (1, 8, "Syntax error: token recognition error at: '= '"),
+                (1, 10, "Syntax error: mismatched input 'true' expecting IDENTIFIER"),
+            ],
+        ),
         ("claims.1", [(1, 7, "Syntax error: extraneous input '.1' expecting <EOF>")]),
         ("!-claims", [(1, 3, "Syntax error: no viable alternative at input '-claims'")]),
         ("size(claims..x)", [(1, 13, "Syntax error: no viable alternative at input '..'")]),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cmp_to_key
+from itertools import pairwise
 from typing import Any
 
 from ..deadline import NEVER, look_at_clock
 from ..errors import EvalError, LimitError
 from ..limits import COST_LIMIT, MAX_FLAT_ELEMENTS
 from ..overloads import Overload
-from ..values import Duration, Timestamp, UInt, compare, same, size_of, type_name
+from ..values import Duration, Timestamp, UInt, same, size_of, type_name
 from . import costs
+from .go_order import go_order
 
 __all__ = ["LATEST", "OLD_OVERLOADS", "OVERLOADS", "TYPES", "overloads"]
 
@@ -80,21 +81,17 @@ def _sort_by_keys(elements: Any, keys: Any, name: str = "@sortByAssociatedKeys")
         raise EvalError("list elements must be comparable")
     if any(type(key) is not kind for key in keys):
         raise EvalError("list elements must have the same type")
-    order = range(len(keys))
-    if kind in _PLAIN:
-        return [elements[position] for position in sorted(order, key=keys.__getitem__)]
-    if kind is float:
-        # Not a number has no order: cel-go takes it for equal to everything.
-        return [
-            elements[position]
-            for position in sorted(order, key=cmp_to_key(lambda one, two: _compare_doubles(keys[one], keys[two])))
-        ]
-    by_key = cmp_to_key(lambda one, two: compare(keys[one], keys[two]))
-    return [elements[position] for position in sorted(order, key=by_key)]
+    if kind is Timestamp or kind is Duration:
+        keys = [key.ns for key in keys]
+    return [elements[position] for position in _order(keys)]
 
 
-def _compare_doubles(one: float, two: float) -> int:
-    return (one > two) - (one < two)
+def _order(keys: Any) -> list[int]:
+    """The positions of the keys in their order. Equal ones, and what is not a number, come as Go's sort leaves them."""
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    sorted_keys = [keys[position] for position in order]
+    has_order = len(keys) > _MAX_QUADRATIC or all(one < two for one, two in pairwise(sorted_keys))
+    return order if has_order else go_order(keys)
 
 
 def _range(size: int) -> list[int]:
