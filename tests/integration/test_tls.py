@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import ssl
 import sys
@@ -9,15 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, ed448
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from kubeauthn._core.certificates import matching_pair
 from kubeauthn._core.kubeconfig.model import Cluster
 from kubeauthn._io import tls
 from kubeauthn._secret import Secret
 from kubeauthn.cli.certificate_view import presented_view
-from kubeauthn.errors import EnvironmentFailure, KubeconfigError
+from kubeauthn.client import connect
+from kubeauthn.errors import EnvironmentFailure, KubeconfigError, StaticCredentialError
 from kubeauthn.testing.apiserver import ApiServer
 from kubeauthn.testing.pki import CertificateAuthority
+from tests.integration.signer_scene import issue
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +128,29 @@ def test_the_way_without_memfd_works_too(server: ApiServer, monkeypatch: pytest.
     assert server.wait_for(lambda: server.connections[-1].certificate_serial == leaf.serial)
     with pytest.raises(EnvironmentFailure, match="too large"), tls.path_to_pipe(b"x" * 10_000_000):
         pass
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        (ec.generate_private_key(ec.SECP256K1()), "the key is on secp256k1, and TLS takes P-256, P-384 and P-521"),
+        (ec.generate_private_key(ec.BrainpoolP256R1()), "the key is on brainpoolP256r1"),
+        (ed448.Ed448PrivateKey.generate(), "the key is none of RSA, EC and Ed25519"),
+    ],
+    ids=["secp256k1", "brainpool", "ed448"],
+)
+def test_a_key_that_tls_would_silently_leave_out_is_refused(
+    server: ApiServer, own_environment: Path, key: ec.EllipticCurvePrivateKey | ed448.Ed448PrivateKey, said: str
+) -> None:
+    """OpenSSL shows no certificate then, and the request would go out as nobody's."""
+    pem = x509.load_der_x509_certificate(issue(server.ca, key)).public_bytes(Encoding.PEM)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    user = {
+        "client-certificate-data": base64.b64encode(pem).decode(),
+        "client-key-data": base64.b64encode(private).decode(),
+    }
+    server.write_kubeconfig(own_environment / ".kube" / "config", user)
+    before = len(server.requests)
+    with pytest.raises(StaticCredentialError, match=said), connect() as api:
+        api.get("/api/v1/namespaces")
+    assert len(server.requests) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from kubeauthn._core import rfc3339
@@ -11,6 +12,8 @@ from kubeauthn._core.credential import ClientIdentity
 from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
 from kubeauthn._secret import Secret
 from kubeauthn.errors import PluginReplyError, StaticCredentialError
+
+_CURVES = ("secp256r1", "secp384r1", "secp521r1")
 
 
 def client_identity(certificate: bytes, key: Secret, now: float) -> ClientIdentity:
@@ -50,9 +53,19 @@ def matching_pair(certificate: bytes, key: Secret) -> ClientIdentity:
         raise StaticCredentialError("the certificate's public key is of an unknown kind") from None
     if not fits:
         raise StaticCredentialError("private key does not match public key")
+    _check_kind(private_key)
     return ClientIdentity(
         certificate,
         key,
         not_before=leaf.not_valid_before_utc.timestamp(),
         not_after=leaf.not_valid_after_utc.timestamp(),
     )
+
+
+def _check_kind(key: object) -> None:
+    """With a key of another kind OpenSSL would silently show no certificate, and the request go out anonymously."""
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        if key.curve.name not in _CURVES:
+            raise StaticCredentialError(f"the key is on {key.curve.name}, and TLS takes P-256, P-384 and P-521")
+    elif not isinstance(key, rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey):
+        raise StaticCredentialError("the key is none of RSA, EC and Ed25519")
