@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import urllib.request
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -215,6 +216,17 @@ def test_a_directory_that_others_may_write_to_is_refused(home: Home):
     assert ended.returncode == 4
     assert "others may write to it" in ended.stderr
     state.chmod(0o700)
+
+
+def test_its_certificate_is_not_used_for_longer_than_it_waits(home: Home):
+    """A program that runs on would find nobody at the port, and only ask for a bridge when the certificate ends."""
+    config = json.loads(home.kubeauthn("bridge", "kubeconfig", "--idle", "5").stdout)
+    plugin = config["users"][0]["user"]["exec"]
+    info = {"apiVersion": plugin["apiVersion"], "kind": "ExecCredential", "spec": {}}
+    ended = home.run(plugin["command"], *plugin["args"], KUBERNETES_EXEC_INFO=json.dumps(info))
+    assert ended.returncode == 0, ended.stderr
+    ends = datetime.fromisoformat(json.loads(ended.stdout)["status"]["expirationTimestamp"])
+    assert ends - datetime.now(UTC) <= timedelta(seconds=5)
 
 
 def test_it_ends_when_nobody_is_there(home: Home):

@@ -90,3 +90,16 @@ def test_nothing_of_it_is_on_the_disk(home: Home):
     for path in (home.folder / "state").rglob("*"):
         if path.is_file():
             assert "good" not in path.read_text()
+
+
+@pytest.mark.parametrize(("value", "asked"), [("0", True), ("true", False)])
+def test_the_variable_says_here_what_it_says_to_the_client(home: Home, value: str, asked: bool):
+    """A plugin that may be a proxy is the bridge's to run; one that may not be is asked at the terminal."""
+    command = str(home.folder / "plugins" / "asking")
+    entry = {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "interactiveMode": "IfAvailable"}
+    switch = {"name": "client.authentication.k8s.io/exec-proxy", "extension": {"enabled": asked}}
+    home.user({"exec": {**entry, "provideClusterInfo": True}, "extensions": [switch]})
+    home.environ["KUBEAUTHN_EXEC_PROXY"] = value
+    seen = at_a_terminal(home, b"good")
+    assert (b"PIN" in seen) == asked
+    assert (b"status 200" in seen) == asked

@@ -15,6 +15,7 @@ from kubeauthn._core.kubeconfig.model import Cluster
 from kubeauthn.testing import ApiServer
 from kubeauthn.testing.proxy import ConnectProxy, Socks5Proxy
 from tests.integration.proxy_parts import (
+    PLAIN,
     RoughServer,
     ask,
     cluster_of,
@@ -225,6 +226,33 @@ def test_a_head_without_end_is_refused(server: ApiServer, tmp_path: Path):
         connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 200_000)
         assert read_response(connection)[0] == 431
     assert server.requests == []
+
+
+def test_a_head_that_comes_too_slowly_is_not_waited_for(server: ApiServer, tmp_path: Path):
+    """A byte now and then does not prolong it; a connection that sends nothing at all may stay."""
+    hurried = f"import kubeauthn._io.carrier.downstream as downstream\ndownstream.HEAD_SECONDS = 0.5\n{PLAIN}"
+    with running(tmp_path, cluster_of(server), hurried) as proxy, proxy.connect() as idle, proxy.connect() as slow:
+        ended = threading.Event()
+
+        def drip() -> None:
+            try:
+                slow.sendall(b"GET / HTTP/1.1\r\nX: ")
+                while not ended.wait(0.05):
+                    slow.sendall(b"y")
+            except OSError:
+                pass
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            assert slow.recv(1) == b""
+        except ConnectionError:
+            pass
+        finally:
+            ended.set()
+            dripping.join()
+        assert ask(idle, "GET /version HTTP/1.1")[0] == 200
+    assert len(server.requests) == 1
 
 
 def test_a_server_that_is_down_is_named(tmp_path: Path):

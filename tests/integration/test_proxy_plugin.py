@@ -238,15 +238,54 @@ def test_the_harness_tells_a_waiting_client_to_send_its_body(server: ApiServer, 
         assert "expect" not in {name.lower() for name, _ in server.requests[0].headers}
 
 
-def test_a_context_that_verifies_nothing_is_refused(server: ApiServer, tmp_path: Path):
+CANCELLED = """
+import asyncio, pathlib
+from kubeauthn.plugin import proxy
+async def handler(request):
+    try:
+        print("waits", file=open({folder!r} + "/waits", "w"))
+        await asyncio.sleep(600)
+    finally:
+        pathlib.Path({folder!r}, "left").touch()
+proxy.run(handler)
+"""
+
+
+def test_the_function_is_not_kept_waiting_for_a_client_that_left(server: ApiServer, tmp_path: Path):
+    with running(tmp_path, cluster_of(server), CANCELLED.format(folder=str(tmp_path))) as proxy:
+        with proxy.connect() as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            eventually((tmp_path / "waits").exists, "the function's begin")
+        eventually((tmp_path / "left").exists, "the function's end")
+    assert server.requests == []
+
+
+OWN_CONTEXT = """
+import ssl
+from kubeauthn.plugin import proxy
+proxy.run(tls=lambda cluster: ssl.create_default_context(cadata=cluster.certificate_authority_data.decode()))
+"""
+
+
+def test_the_servers_name_is_the_kubeconfigs_in_a_context_of_the_authors_too(tmp_path: Path):
+    with ApiServer(allow_anonymous=True, server_names=["cluster.internal"]) as server:
+        with running(tmp_path, cluster_of(server, tls_server_name="cluster.internal"), OWN_CONTEXT) as proxy:
+            assert proxy.ask("GET /version HTTP/1.1")[0] == 200
+        with running(tmp_path, cluster_of(server, tls_server_name="other.internal"), OWN_CONTEXT) as proxy:
+            assert proxy.ask("GET /version HTTP/1.1")[0] == 502
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(("verifies", "what"), [("CERT_NONE", "certificate"), ("CERT_REQUIRED", "name")])
+def test_a_context_that_verifies_too_little_is_refused(server: ApiServer, tmp_path: Path, verifies: str, what: str):
     source = (
         "import ssl\nfrom kubeauthn.plugin import proxy\n"
         "def tls(cluster):\n    context = proxy.server_context(cluster)\n    context.check_hostname = False\n"
-        "    context.verify_mode = ssl.CERT_NONE\n    return context\nproxy.run(tls=tls)\n"
+        f"    context.verify_mode = ssl.{verifies}\n    return context\nproxy.run(tls=tls)\n"
     )
     info = execproxy.encode_exec_info(
         execwire.V1, interactive=False, cluster=cluster_of(server), lock_file_path=str(tmp_path / "lock")
     )
     ended = run_once(source, info)
     assert ended.returncode == 1
-    assert "does not verify its certificate" in ended.stderr
+    assert f"does not verify its {what}" in ended.stderr

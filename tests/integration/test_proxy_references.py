@@ -14,8 +14,8 @@ import pytest
 from kubeauthn._core import rfc3339
 from kubeauthn.errors import PluginFailed
 from kubeauthn.plugins.proxy_headers import headers_in
-from kubeauthn.testing import ApiServer
-from tests.integration.proxy_parts import cluster_of, running
+from kubeauthn.testing import ApiServer, PluginDirectory
+from tests.integration.proxy_parts import cluster_of, eventually, read_response, running
 from tests.integration.signer_scene import SignerProgram
 
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
@@ -93,6 +93,33 @@ def test_sigv4_refuses_a_body_that_it_would_not_hold(server: ApiServer, tmp_path
     assert status == 413
     assert b"larger than 1000 bytes" in text
     assert server.requests == []
+
+
+SLOW_KEYS = """#!/bin/sh
+touch {folder}/asked
+while [ ! -e {folder}/go ]; do sleep 0.05; done
+printf '{{"Version": 1, "AccessKeyId": "{key}", "SecretAccessKey": "{secret}"}}'
+"""
+
+
+def test_sigv4_goes_on_while_keys_are_fetched(server: ApiServer, tmp_path: Path):
+    """botocore waits where it stands: a program, a metadata server. Those who need no key must not wait with it."""
+    program = PluginDirectory(tmp_path).script("slow-keys", SLOW_KEYS.format(folder=tmp_path, key=KEY, secret=SECRET))
+    (tmp_path / "aws").write_text(f"[profile slow]\ncredential_process = {program}\n")
+    argv = script("proxy_sigv4", "--region", "eu-west-1", "--profile", "slow")
+    with running(tmp_path, cluster_of(server), argv=argv, AWS_CONFIG_FILE=str(tmp_path / "aws")) as proxy:
+        with proxy.connect() as waiting:
+            waiting.sendall(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
+            eventually((tmp_path / "asked").exists, "the program that is asked for keys")
+            try:
+                assert proxy.ask("BREW")[0] == 400
+                assert server.requests == []
+            finally:
+                (tmp_path / "go").touch()
+            read_response(waiting)  # whatever the server makes of the signature
+    (request,) = server.requests
+    headers = {name.lower(): value for name, value in request.headers}
+    assert verify("GET", "/version", headers, b"")
 
 
 def test_tls_shows_the_certificate(tmp_path: Path):

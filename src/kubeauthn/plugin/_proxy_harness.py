@@ -112,9 +112,10 @@ def checked_context(context: object, insecure: bool) -> ssl.SSLContext:
     """An author's context must verify the server, unless the kubeconfig itself says otherwise."""
     if not isinstance(context, ssl.SSLContext):
         raise EnvironmentFailure(f"tls gave a {type(context).__name__}, expected an ssl.SSLContext")
-    if not insecure and context.verify_mode != ssl.CERT_REQUIRED:
+    if not insecure and (context.verify_mode != ssl.CERT_REQUIRED or not context.check_hostname):
+        what = "name" if context.verify_mode == ssl.CERT_REQUIRED else "certificate"
         raise EnvironmentFailure(
-            "the ssl.SSLContext for the server does not verify its certificate",
+            f"the ssl.SSLContext for the server does not verify its {what}",
             hint="begin with proxy.server_context(cluster) and load your certificate into it",
         )
     return context

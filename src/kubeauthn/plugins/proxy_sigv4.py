@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn.errors import CredentialError, MissingExtra
@@ -31,18 +32,28 @@ def signer(
     except ImportError:
         raise MissingExtra("botocore", "aws") from None
 
-    async def sign(request: proxy.Request) -> proxy.Change:
-        body = await request.body()
-        found = credentials()
+    import asyncio  # here: whoever asks for --help need not wait for it
+
+    one_at_a_time = threading.Lock()
+
+    def frozen() -> Any:
+        with one_at_a_time:  # botocore's session is not made for threads
+            found = credentials()
         if found is None:
             raise CredentialError("no AWS credentials were found", hint="aws sts get-caller-identity says the same")
+        return found.get_frozen_credentials()
+
+    async def sign(request: proxy.Request) -> proxy.Change:
+        body = await request.body()
+        # In a thread: they may have to be fetched first, and watches and other requests go on meanwhile.
+        keys = await asyncio.to_thread(frozen)
         headers = {name: value for name, value in request.headers if name in _SIGNED}
         headers["host"] = request.host
         headers["x-amz-content-sha256"] = hashlib.sha256(body).hexdigest()
         outgoing = AWSRequest(
             method=request.method, url=f"https://{request.host}{request.target}", data=body, headers=headers
         )
-        SigV4Auth(found.get_frozen_credentials(), service, region).add_auth(outgoing)
+        SigV4Auth(keys, service, region).add_auth(outgoing)
         wanted = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256")
         made = {name: outgoing.headers[name] for name in wanted if name in outgoing.headers}
         # What a client may have sent under these names must not stand beside what was signed.

@@ -43,6 +43,7 @@ def address_of(
         context if encrypted else None,
         proxy_url=proxy,
         proxy_context=proxy_context(cluster) if proxy.startswith("https:") else None,
+        tls_name=cluster.tls_server_name,
         signs_slowly=signs_slowly,
     )
 

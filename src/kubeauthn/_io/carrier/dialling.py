@@ -53,25 +53,11 @@ async def dial(address: Address, end: End) -> Wire:
 
     `ProxyRefused` for a unix socket that is another user's, or could be made so: there is no use in trying again.
     """
-    waiter: asyncio.Future[Wire] = asyncio.get_running_loop().create_future()
-    ready = _Ready(end, waiter)
     where = f"unix://{address.socket_path}" if address.socket_path else f"{address.host}:{address.port}"
-    top: PlainWire | TlsWire | None = None
     try:
-        top = (
-            PlainWire(ready)
-            if address.context is None
-            else TlsWire(ready, address.context, address.name, signs_slowly=address.signs_slowly)
-        )
         async with asyncio.timeout(CONNECT_SECONDS):
-            if address.proxy_url:
-                await _through_proxy(address, top, where)
-            else:
-                await _open(address, top)
-            return await waiter
+            return await _reach(address, end, where)
     except TimeoutError as error:
-        if top is not None and hasattr(top, "_lower"):
-            top.abort()
         raise UpstreamError(
             f"{where}: {error}" if str(error) else f"{where} did not answer within {CONNECT_SECONDS:g} s", status=504
         ) from None
@@ -89,6 +75,30 @@ async def dial(address: Address, end: End) -> Wire:
         raise UpstreamError(str(error), hint=error.hint) from None
     except CredentialError as error:
         raise UpstreamError(f"{where}: {error}", hint=error.hint) from None
+
+
+async def _reach(address: Address, end: End, where: str) -> Wire:
+    waiter: asyncio.Future[Wire] = asyncio.get_running_loop().create_future()
+    ready = _Ready(end, waiter)
+    top: PlainWire | TlsWire = (
+        PlainWire(ready)
+        if address.context is None
+        else TlsWire(ready, address.context, address.name, signs_slowly=address.signs_slowly)
+    )
+    try:
+        if address.proxy_url:
+            await _through_proxy(address, top, where)
+        else:
+            await _open(address, top)
+        wire = await waiter
+    except BaseException:  # time is up, or nobody waits any more: nothing may stay open
+        waiter.cancel()
+        if hasattr(top, "_lower"):
+            top.abort()
+        raise
+    if wire.closed:  # by what came with the last of the handshake: what is written there would wait for ever
+        raise ConnectionResetError("it ended the connection at once")
+    return wire
 
 
 async def _open(address: Address, top: PlainWire | TlsWire) -> None:
@@ -123,7 +133,11 @@ async def _through_proxy(address: Address, top: PlainWire | TlsWire, where: str)
         await asyncio.get_running_loop().create_connection(lambda: below, host, port)
     except OSError as error:
         raise UpstreamError(f"the proxy {host}:{port} cannot be reached: {error.strerror or error}") from None
-    await asking.done
+    try:
+        await asking.done
+    except BaseException:
+        below.abort()
+        raise
 
 
 class _Ready:

@@ -122,13 +122,14 @@ class Downstream:
 
     def refuse(self, error: Exception, *, started: bool, complete: bool) -> None:
         """Answer in the server's place; or, where its answer has begun already, break off."""
+        head_only = self._exchange is not None and self._exchange.method == b"HEAD"
         self._exchange = None
         status, message = _told(error)
         if started:
             self._wire.abort()
             return
         close = not complete or self.closing
-        self._wire.write(refusal(status, message, close=close))
+        self._wire.write(refusal(status, message, close=close, head_only=head_only))
         if close:
             self._part(complete)
         else:
@@ -139,14 +140,12 @@ class Downstream:
     def _next(self) -> None:
         self._wire.resume_reading()
         if self._buffer:
-            data, self._buffer = self._buffer, b""
-            asyncio.get_running_loop().call_soon(self._read_next, data)
+            asyncio.get_running_loop().call_soon(self._read_next)
 
-    def _read_next(self, data: bytes) -> None:
-        if self._exchange is None and not self._wire.closed:
-            self._read_head(data + self._buffer)
-        else:
-            self._buffer = data + self._buffer
+    def _read_next(self) -> None:
+        # More may have come in between: then it was read behind what waited, and may have begun a request already.
+        if self._exchange is None and self._buffer and not self._wire.closed:
+            self._read_head(self._buffer)
 
     def _read_head(self, data: bytes) -> None:
         end = data.find(b"\r\n\r\n")
@@ -167,7 +166,8 @@ class Downstream:
             self._reject(error)
             return
         exchange = self._exchange = Exchange(self, head, self._listener.route)
-        self.closing = not head.keep_alive
+        # What a client sent behind an upgrade that was refused is of the other protocol, and no request.
+        self.closing = not head.keep_alive or bool(head.upgrade)
         # What came with the head is looked at before anything is sent: of a bad message nothing goes on.
         if len(data) > end + 4 and not self._feed(exchange, data[end + 4 :]):
             return
@@ -198,6 +198,8 @@ class Downstream:
             return
         self._lingering = True
         self._buffer = b""
+        if self._timer is not None:
+            self._timer.cancel()
         self._wire.write_eof()
         self._wire.resume_reading()
         self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._wire.close)

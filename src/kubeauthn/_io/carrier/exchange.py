@@ -38,6 +38,7 @@ class Exchange:
         "_limit",
         "_plan",
         "_redirected",
+        "_renewed",
         "_repeated",
         "_replay",
         "_route",
@@ -71,7 +72,7 @@ class Exchange:
         self._upstream: Upstream | None = None
         self._task: asyncio.Task[None] | None = None
         self._started = False
-        self._repeated = self._redirected = False
+        self._repeated = self._renewed = self._redirected = False
         self._withheld: bytes | None = None
         self._informed = 0
         self._tunnel_ends = 0
@@ -213,9 +214,9 @@ class Exchange:
     def withhold(self, head: http1.ResponseHead, data: bytes) -> bool:
         """A 401 is not passed on before a renewed credential was tried, where the request can be sent again."""
         plan = self._plan
-        if head.status != 401 or plan is None or not plan.renewable or self._repeated or not self._can_repeat():
+        if head.status != 401 or plan is None or not plan.renewable or self._renewed or not self._can_repeat():
             return False
-        self._repeated = True
+        self._renewed = True
         self._withheld = data
         assert self._upstream is not None  # noqa: S101  it is who asks
         self._upstream.pause_reading()
@@ -255,11 +256,9 @@ class Exchange:
         self._started = True
         if self._plan is not None:
             self._route.answered(self._plan, head.status)
-        close = head.body == http1.UNTIL_CLOSE or not self.head.keep_alive or not self.request_complete
-        # What a client sent behind an upgrade that was refused is of the other protocol, and no request.
-        close = close or bool(self.head.upgrade)
-        self._down.closing = close
-        return http1.render_response(head, close=close)
+        if head.body == http1.UNTIL_CLOSE or not self.request_complete:
+            self._down.closing = True
+        return http1.render_response(head, close=self._down.closing)
 
     def pass_down(self, data: bytes | memoryview) -> None:
         self._down.write(data)
@@ -283,10 +282,10 @@ class Exchange:
         if self._task is not None and self._withheld is not None:
             self._task.cancel()
         plan = self._plan
-        if upstream is not None and upstream.reused and plan is not None and not self._repeated and self._can_repeat():
+        stale = upstream is not None and upstream.reused and not upstream.answered
+        if stale and plan is not None and not self._repeated and self._can_repeat():
             # The server closed an idle connection just when it was taken. Nothing was answered, and nothing changes.
             self._repeated = True
-            self._upstream = None
             self._held = list(self._replay or ())
             self._task = asyncio.ensure_future(self._dial(plan))
             return
@@ -296,8 +295,7 @@ class Exchange:
 
     def switched(self, head: http1.ResponseHead, data: bytes) -> None:
         if not self.head.upgrade:
-            self.upstream_failed(UpstreamError("the server switched protocols unasked"))
-            return
+            raise HttpMessageError("it switches protocols unasked", status=502)
         self._started = True
         self._tunnel_ends = 2
         if self._plan is not None:

@@ -20,7 +20,8 @@ _PHRASES = {
 }
 
 
-def refusal(status: int, message: str, *, close: bool) -> bytes:
+def refusal(status: int, message: str, *, close: bool, head_only: bool = False) -> bytes:
+    """`head_only` for HEAD: a client would take the body for the next answer."""
     body = f"{message}\n".encode()
     lines = [
         f"HTTP/1.1 {status} {_PHRASES.get(status, 'Error')}",
@@ -28,4 +29,4 @@ def refusal(status: int, message: str, *, close: bool) -> bytes:
         f"Content-Length: {len(body)}",
         *(["Connection: close"] if close else []),
     ]
-    return "\r\n".join((*lines, "", "")).encode() + body
+    return "\r\n".join((*lines, "", "")).encode() + (b"" if head_only else body)

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
 
 class Upstream:
-    __slots__ = ("_body", "_buffer", "_exchange", "_head", "_pool", "_tunnel", "_wire", "closed", "held", "reused")
+    __slots__ = (
+        "_body",
+        "_buffer",
+        "_exchange",
+        "_head",
+        "_pool",
+        "_tunnel",
+        "_wire",
+        "answered",
+        "closed",
+        "held",
+        "reused",
+    )
 
     _wire: Wire
 
@@ -30,12 +42,15 @@ class Upstream:
         self.held = False
         """The server does not take what it is sent."""
         self.reused = False
+        self.answered = False
+        """Something came back since the request was sent, be it only a part of a head."""
 
     # for the exchange
 
     def begin(self, exchange: Exchange, data: bytes) -> None:
         self._exchange = exchange
         self._head = None
+        self.answered = False
         self._wire.write(data)
 
     def write(self, data: bytes | memoryview) -> None:
@@ -76,6 +91,7 @@ class Upstream:
         if self._head is not None:
             self._pass_on(exchange, b"", data)
             return
+        self.answered = True
         heads, self._buffer = self._buffer + data, b""
         try:
             self._read_heads(exchange, heads)
@@ -127,8 +143,8 @@ class Upstream:
             head = http1.parse_response(data[:end], exchange.method)
             data = data[end + 4 :]
             if head.status == 101:
-                self._tunnel = True
                 exchange.switched(head, data)
+                self._tunnel = True
                 return
             if head.status >= 200:
                 break
@@ -169,7 +185,9 @@ class Upstream:
                 self._head.keep_alive and not extra and exchange.request_complete and not (self.closed or self.held)
             )
             self._head = None
-            if not reusable:
+            if not exchange.request_complete:
+                self.abort()  # an orderly end would wait until the server took what it has no use for
+            elif not reusable:
                 self.close()
             exchange.response_ended(self if reusable else None)
 

@@ -158,8 +158,7 @@ class TlsWire(_Socket):
         self, end: End, context: ssl.SSLContext, server_name: str | None, *, signs_slowly: bool = False
     ) -> None:
         self._end = end
-        self._slow, self._busy = signs_slowly, False
-        self._early: list[bytes] = []
+        self._slow = signs_slowly
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_name is None, server_name)
         self._is_client = server_name is not None
@@ -186,9 +185,6 @@ class TlsWire(_Socket):
     connected = opened  # where another wire is below
 
     def came(self, data: memoryview | bytes) -> None:
-        if self._busy:
-            self._early.append(bytes(data))
-            return
         self._incoming.write(data)
         if self._ready or self._shake_hands():
             self._read()
@@ -297,7 +293,8 @@ class TlsWire(_Socket):
     def _shake_hands(self) -> bool:
         """One step of the handshake; whether it was the last."""
         if self._slow:
-            self._busy = True
+            # Whatever comes meanwhile waits with the sender: it could be more than there is room for.
+            self._lower.pause_reading()
             step = asyncio.get_running_loop().run_in_executor(None, self._step)
             step.add_done_callback(self._stepped)
             return False
@@ -311,14 +308,10 @@ class TlsWire(_Socket):
         return None
 
     def _stepped(self, step: asyncio.Future[Exception | None]) -> None:
-        self._busy = False
-        early, self._early = b"".join(self._early), []
         if self.closed or step.cancelled():
             return
-        done = self._after_step(step.result())
-        if early and not self.closed:
-            self.came(early)
-        elif done:
+        self._lower.resume_reading()
+        if self._after_step(step.result()):
             self._read()
 
     def _after_step(self, error: Exception | None) -> bool:

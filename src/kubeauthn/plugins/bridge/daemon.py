@@ -26,7 +26,7 @@ from kubeauthn.plugins.bridge.route import AccessRoute
 
 HELD = "held"
 CREDENTIAL_SECONDS = 60.0
-"""How long a client uses its certificate without asking: so long may it miss that the bridge was started anew."""
+"""How long a client uses its certificate without asking, at most: so long may it miss that the bridge is gone."""
 _RENEW_SECONDS = 86400.0
 
 
@@ -96,7 +96,8 @@ class Bridge:
             return {
                 "certificate": self._client.certificate.decode(),
                 "key": self._client.key.reveal(),
-                "expires_at": time.time() + CREDENTIAL_SECONDS,
+                # Not longer than the bridge waits for it: whoever comes later asks again, and so starts another.
+                "expires_at": time.time() + min(CREDENTIAL_SECONDS, self.definition.idle_seconds),
             }
         if question == "status":
             return {

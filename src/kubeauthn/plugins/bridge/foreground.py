@@ -25,11 +25,12 @@ def bring_credential(definition: Definition) -> None:
     signer, stays with the bridge: what it leaves running must outlive this process.
     """
     from kubeauthn.client.access import open_access
+    from kubeauthn.client.exec_source import exec_proxy_switched_on
 
     os.environ["KUBECONFIG"] = definition.kubeconfig
     access = open_access(definition.context or None, **definition.options)
     user = access.target.user if access.target is not None else None
-    if user is None or user.exec is None or user.exec.interactive_mode == NEVER or _may_be_proxy(user.exec_proxy):
+    if user is None or user.exec is None or user.exec.interactive_mode == NEVER or exec_proxy_switched_on(user):
         return
     starting.credential(definition.name)
     status = control.ask(definition.name, "status")
@@ -69,10 +70,6 @@ def decode(text: str, now: float) -> Credential:
     return Credential(
         authorization=Secret(authorization) if authorization else None, identity=identity, expires_at=expires_at
     )
-
-
-def _may_be_proxy(switched_on: bool) -> bool:
-    return switched_on or os.environ.get("KUBEAUTHN_EXEC_PROXY") == "1"
 
 
 def _signs_elsewhere(credential: Credential) -> bool:
