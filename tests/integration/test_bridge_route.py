@@ -48,13 +48,25 @@ class Asked:
 def test_the_servers_path_is_put_in_front_of_every_request(tmp_path: Path, path: str, target: bytes, expected: bytes):
     file = tmp_path / "config"
     file.write_text(KUBECONFIG.format(path=path))
+    assert planned(file, Asked(b"OPTIONS" if target == b"*" else b"GET", target)).target == expected
 
-    async def planned() -> Plan:
+
+def planned(file: Path, asked: Asked) -> Plan:
+    async def plan() -> Plan:
         route = AccessRoute(lambda: open_access(kubeconfig=str(file)), [str(file)])
-        plan = route.plan(Asked(b"OPTIONS" if target == b"*" else b"GET", target))
-        return plan if isinstance(plan, Plan) else await plan
+        made = route.plan(asked)
+        return made if isinstance(made, Plan) else await made
 
-    assert asyncio.run(planned()).target == expected
+    return asyncio.run(plan())
+
+
+def test_whom_one_acts_for_is_named_in_utf_8(tmp_path: Path):
+    """In Latin-1, as Python's own client writes, it would be another user."""
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG.format(path="").replace("token: t", "token: t, as: jürgen, as-groups: [日本]"))
+    sent = planned(file, Asked(b"GET", b"/api")).added
+    assert (b"Impersonate-User", "jürgen".encode()) in sent
+    assert (b"Impersonate-Group", "日本".encode()) in sent
 
 
 ASK = """

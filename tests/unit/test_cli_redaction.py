@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubeauthn.cli.arguments import may_be_token
 from kubeauthn.cli.redaction import HIDDEN, redacted_arguments, redacted_url
 
 
@@ -37,6 +38,20 @@ from kubeauthn.cli.redaction import HIDDEN, redacted_arguments, redacted_url
 )
 def test_arguments(arguments: list[str], shown: list[str]):
     assert redacted_arguments(arguments) == shown
+
+
+@pytest.mark.parametrize(
+    ("word", "hidden"),
+    [
+        ("eyJhbGciOiJub25lIn0.e30.sig", True),
+        ("ewogImFsZyI6ICJub25lIn0.e30.sig", True),  # a line break after the brace
+        ("eyAiYWxnIjogIm5vbmUifQ.e30.sig", True),
+        ("viewoptions-of-a-long-name", False),
+        ("eyJ", False),
+    ],
+)
+def test_tokens_among_the_words_of_a_command_line(word: str, hidden: bool):
+    assert may_be_token(word) is hidden
 
 
 def test_an_address_without_a_user_stays():

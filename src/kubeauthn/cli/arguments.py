@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 HIDDEN = "<…>"
 _LONGEST_WORD = 60
 _LONGEST_NAME = 100
-_JWT_START = "eyJ"  # base64 of {", the beginning of every JWT
+_JWT_START = "eyJ"  # base64 of {", the beginning of nearly every JWT
+_JWT_STARTS = ("eyA", "eyI", "ew0", "ewk", "ewo")  # of a brace and a blank: other words may have these in them
 _SHORTEST_TOKEN = 20
 
 _AFTER_DASHES = {
@@ -46,7 +47,11 @@ _OTHER_NAMES = {
 
 def may_be_token(word: str, longest: int = _LONGEST_WORD) -> bool:
     """Too long for what people type, or a JWT: such a word is not repeated on a terminal or in a log."""
-    return len(word) > longest or (_JWT_START in word and len(word) >= _SHORTEST_TOKEN)
+    if len(word) > longest:
+        return True
+    if len(word) < _SHORTEST_TOKEN:
+        return False
+    return _JWT_START in word or (word.count(".") >= 2 and any(start in word for start in _JWT_STARTS))
 
 
 def without_tokens(text: str, given: Iterable[str], longest: int = sys.maxsize) -> str:

@@ -45,7 +45,7 @@ def read(path: str, limit: int, world: World) -> bytes:
         return read_bounded(path, limit)
     except EnvironmentFailure as error:
         shown = shown_path(path)
-        if shown == path:
+        if shown == path and not path.startswith("{"):
             raise
         reason = str(error).rpartition(": ")[2]
         raise EnvironmentFailure(f"{shown}: {reason}", hint="the name of a file belongs here") from None

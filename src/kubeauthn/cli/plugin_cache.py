@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--max-age",
         type=float,
         metavar="SECONDS",
-        help="the longest that a credential is kept, also one that does not say when it ends (such are not kept)",
+        help="the longest that a credential is kept; with it, one that does not say when it ends is kept too",
     )
     parser.add_argument(
         "--margin",

@@ -156,7 +156,7 @@ class AccessRoute:
         self._pools = {}
         cluster = access.cluster
         self._prefix = path_prefix(cluster)
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in access.headers]
+        headers = [(name.encode("latin-1"), value.encode()) for name, value in access.headers]
         self._always = ((b"Host", host_header(cluster)), *headers)
         self._without = frozenset([b"host", *(name.lower() for name, _ in headers)])
 
