@@ -65,6 +65,16 @@ def test_every_alert_says_what_it_means():
     assert all(rule["annotations"]["summary"] and rule["labels"]["severity"] for rule in rules)
 
 
+def test_an_issuer_that_never_answered_a_replica_is_told_too():
+    """It has no series `healthy`, so nothing may be asked of one; and another replica's must not speak for it."""
+    rules = yaml.safe_load((DEPLOY / "alerts" / "serve.yaml").read_text())["groups"][0]["rules"]
+    [alert] = [rule["expr"] for rule in rules if rule["alert"] == "KubeauthnIssuerUnhealthy"]
+    told, _, taken_away = alert.partition(" unless ")
+    assert 'status="healthy"' not in told
+    assert 'status="healthy"' in taken_away
+    assert alert.count("by (") == alert.count("by (job, instance, jwt_issuer_hash)")
+
+
 def test_every_metric_that_is_named_is_exposed(exposed: dict[str, set[str]]):
     for title, expression in expressions():
         named = re.findall(r"((?:kubeauthn|apiserver)_\w+)(?:\{([^}]*)\})?", expression)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import httpx2
 import pytest
 
+from kubeauthn.server.granian_server import still_runs
+from kubeauthn.server.listening import Listening, bound_alone
 from kubeauthn.testing import Issuer
 from tests.integration.serve_process import PATIENCE, Serve, configuration, until, write_certificate
 
@@ -50,6 +55,50 @@ def test_a_second_server_on_the_same_unix_socket_fails_in_one_line(file: Path, t
     with Serve(file, "--listen", listen):
         result = second(file, listen)
     assert (result.returncode, result.stderr) == (4, f"error: cannot listen on {listen}: address already in use\n")
+
+
+def test_a_unix_socket_that_a_killed_server_left_behind_is_taken_over(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with Serve(file, "--listen", f"unix:{path}") as first:
+        until(lambda: is_ready(first, path), "the first one answers")
+        first.process.kill()
+        first.process.wait(PATIENCE)
+        until(lambda: not is_heard(path), "its workers ended too")
+    assert path.is_socket()
+    with Serve(file, "--listen", f"unix:{path}") as again:
+        until(lambda: is_ready(again, path), "the second one answers")
+
+
+def is_ready(serve: Serve, path: Path) -> bool:
+    with serve.client(transport=httpx2.HTTPTransport(uds=str(path))) as client:
+        return client.get("/readyz").status_code == 200
+
+
+def is_heard(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def test_what_is_no_socket_is_left_alone(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("mine")
+    result = second(file, f"unix:{tmp_path / 's'}")
+    assert (result.returncode, (tmp_path / "s").read_text()) == (4, "mine")
+
+
+def test_no_part_of_an_answer_waits_for_the_one_before() -> None:
+    with bound_alone(Listening("127.0.0.1")) as listener:
+        listener.setblocking(True)
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+def test_a_worker_that_ended_is_not_taken_for_one_that_refuses_to() -> None:
+    process = multiprocessing.get_context("spawn").Process(target=os.getpid)
+    process.start()
+    assert process.pid is not None
+    os.waitpid(process.pid, 0)  # as Granian's watching thread does
+    assert process.is_alive()  # what is asked instead could not tell
+    assert not still_runs(process)
 
 
 def test_what_is_no_address_is_said(file: Path) -> None:

@@ -134,17 +134,6 @@ def test_any_issuer_is_enough_where_the_policy_says_so(issuer: Issuer, tmp_path:
     assert f"[-]issuer {gone.url} failed" in shown
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="of Linux' scheduler")
-def test_threads_of_a_worker_let_each_other_finish(file: Path, token: str) -> None:
-    with Serve(file) as serve:
-        serve.ready()
-        assert serve.review(token)["authenticated"] is True
-        [worker] = serve.workers()
-        threads = [int(entry.name) for entry in Path(f"/proc/{worker}/task").iterdir()]
-        assert len(threads) > 2
-        assert {os.sched_getscheduler(thread) for thread in threads} == {os.SCHED_BATCH}
-
-
 def test_a_unix_socket(file: Path, tmp_path: Path, token: str) -> None:
     path = tmp_path / "s"
     with Serve(file, "--listen", f"unix:{path}") as serve:

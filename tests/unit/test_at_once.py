@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import Context, ContextVar
 from typing import Any
@@ -235,3 +237,18 @@ def test_an_end_that_is_not_ours_is_not_taken_for_a_slow_body(loop: asyncio.Abst
     part.cancel()
     turned(loop)
     assert [type(result) for result in results] == [asyncio.CancelledError]
+
+
+def test_an_end_that_is_told_before_anybody_is_served_is_not_lost() -> None:
+    loop = asyncio.new_event_loop()
+    at_once, told = AtOnce(loop), []
+    at_once.add_signal_handler(signal.SIGUSR1, told.append, "end")
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        loop.run_until_complete(asyncio.sleep(0.05))  # while the application starts, Granian is not there yet
+        assert told == []
+        at_once.run_until_complete(asyncio.sleep(0.05))
+        assert told == ["end"]
+    finally:
+        loop.remove_signal_handler(signal.SIGUSR1)
+        loop.close()

@@ -61,6 +61,12 @@ func main() {
 			askers = append(askers, overHTTP1(*address, settings))
 		}
 	}
+	if *rate > 0 {
+		// A latency is that of a request on a connection that is there: handshakes come before.
+		for number := 0; number < len(askers); number += len(askers) / *connections {
+			must(askers[number](bodies[*first%len(bodies)]))
+		}
+	}
 	latencies, late := make([]time.Duration, *requests), make([]time.Duration, *requests)
 	var next, wrong atomic.Int64
 	var example atomic.Value

@@ -30,6 +30,9 @@ _OF_A_REQUEST = Context()
 """Granian gives it back with each part of a body; nothing runs in it."""
 
 
+_TELL_SECONDS = 0.25
+
+
 class AtOnce:
     """The event loop as Granian sees it: no more of one than Granian uses.
 
@@ -40,16 +43,32 @@ class AtOnce:
         self._loop = loop
         self._tasks: set[asyncio.Task[None]] = set()
         self._before_end = before_end
-        self._ending = False
-        self.run_until_complete = loop.run_until_complete
+        self._end: Callable[[], None] | None = None
+        self._serves = False
+
+    def run_until_complete(self, work: Any) -> Any:
+        """What Granian does when it has begun to serve. Told to end before, it would not hear it, nor end ever."""
+        self._serves = True
+        if self._end is not None:
+            self._end_soon(self._end)
+        return self._loop.run_until_complete(work)
 
     def add_signal_handler(self, number: int, callback: Callable[..., None], *arguments: Any) -> None:
-        self._loop.add_signal_handler(number, self._end, callback, *arguments)
+        self._loop.add_signal_handler(number, self._told_to_end, partial(callback, *arguments))
 
-    def _end(self, callback: Callable[..., None], *arguments: Any) -> None:
-        if not self._ending:
-            self._ending = True
-            self._loop.call_later(self._before_end(), callback, *arguments)
+    def _told_to_end(self, end: Callable[[], None]) -> None:
+        if self._end is None:
+            self._end = end
+            if self._serves:
+                self._end_soon(end)
+
+    def _end_soon(self, end: Callable[[], None]) -> None:
+        self._loop.call_later(self._before_end(), self._tell, end)
+
+    def _tell(self, end: Callable[[], None]) -> None:
+        """Again and again while the loop runs: what Granian is told before its own thread listens is lost on it."""
+        end()
+        self._loop.call_later(_TELL_SECONDS, self._tell, end)
 
     def call_soon_threadsafe(
         self, callback: Callable[..., None], *arguments: Any, context: Context | None = None

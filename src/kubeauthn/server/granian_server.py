@@ -11,10 +11,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
-import sys
 import threading
 from contextlib import ExitStack, suppress
 from functools import partial
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from kubeauthn.errors import EnvironmentFailure, MissingExtra
 from kubeauthn.server import limits
 from kubeauthn.server.at_once import AtOnce, Behind
 from kubeauthn.server.ending import stop_accepting
-from kubeauthn.server.listening import bound_alone, why_not
+from kubeauthn.server.listening import alone_at, bound_alone, why_not
 
 try:
     from granian.constants import HTTPModes, Interfaces
@@ -103,6 +103,11 @@ class Server(MPServer):
     def signal_handler_reload(self, *args: Any, **kwargs: Any) -> None:
         self._on_hangup()
 
+    def _spawn_worker(self, *arguments: Any, **named: Any) -> WorkerProcess:
+        worker = super()._spawn_worker(*arguments, **named)
+        worker.is_alive = partial(still_runs, worker.inner)  # type: ignore[method-assign]
+        return worker
+
     def _stop_workers(self) -> None:
         # They take no more connections from now on. What would wait for them in vain is refused instead, so that
         # whoever sent it asks another replica at once.
@@ -136,7 +141,10 @@ class Server(MPServer):
         listening = self._listening
         try:
             if listening.unix_path:
-                shared: Any = UnixSocketSpec(listening.unix_path, self.backlog, 0o660).build()
+                with alone_at(listening.unix_path):
+                    shared: Any = UnixSocketSpec(listening.unix_path, self.backlog, 0o660).build()
+                    with socket.socket(fileno=os.dup(shared.get_fd())) as bound:
+                        bound.listen(self.backlog)
             else:
                 # Granian's own would let a second server take the same port, and connections would go to either.
                 make: Any = SocketHolder  # its declaration lacks the arguments
@@ -150,10 +158,17 @@ class Server(MPServer):
         self._on_listening(_address(self._sso, listening, tls=self.ssl_ctx.enabled))
 
 
+def still_runs(process: Any) -> bool:
+    """By its end of a pipe, and not by `waitpid`: Granian's watching thread may have had that answer already.
+
+    Granian would then call a worker that ended as it should one that refused to, and kill whoever has its number now.
+    """
+    return not wait([process.sentinel], timeout=0)
+
+
 @WorkerProcess.wrap_target  # type: ignore[untyped-decorator]  # Granian's is without types
 def _worker(number: int, application: Any, sockets: Any, pipe: Any, loop: Any, *settings: Any) -> None:
     """Granian's own worker, but for the thread that requests are worked on in."""
-    _let_threads_finish()
     rsgi: Any = MPServer._spawn_rsgi_worker
     with ExitStack() as read_by_granian:
         settings = tuple(
@@ -165,16 +180,6 @@ def _worker(number: int, application: Any, sockets: Any, pipe: Any, loop: Any, *
 
 def _before_end() -> float:
     return limits.YOUNG_SECONDS if stop_accepting() else 0.0
-
-
-def _let_threads_finish() -> None:
-    """The two threads of a request wake each other. Woken ones wait for their turn here, for every interruption costs.
-
-    All threads of this process that are started later have it from this one.
-    """
-    if sys.platform == "linux":
-        with suppress(OSError):  # a sandbox may forbid it, and it changes no answer
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _address(listener: socket.socket, listening: Listening, *, tls: bool) -> str:
