@@ -252,16 +252,16 @@ def warm(issuer: Issuer, clock: FakeClock) -> tuple[CachedAuthenticator, Counted
     return checked, counted
 
 
-def test_a_result_is_decided_once_in_ten_seconds(issuer: Issuer) -> None:
+def test_a_result_is_decided_once_in_up_to_ten_seconds(issuer: Issuer) -> None:
     clock = FakeClock(time.time())
     checked, counted = warm(issuer, clock)
     token = issuer.token("jane")
     first = asyncio.run(checked.authenticate_async(token))
-    clock.advance(9.9)
+    clock.advance(7.5)  # how much longer hangs on the token
     assert asyncio.run(checked.authenticate_async(token)) == first
     assert checked.authenticate(token) == first
     assert counted.asked == 1
-    clock.advance(0.1)
+    clock.advance(2.5)
     assert checked.authenticate(token) == first
     assert counted.asked == 2
 
