@@ -284,6 +284,10 @@ class Generator(Writer):
             head.append("    " + COUNTERS)
         return "\n".join([*head, *body, f"    return {result}, {cost}", ""])
 
+    def needs_variables(self) -> bool:
+        """Whether the statements look at the variables as a whole: see `outside`."""
+        return any("outside." in line for line in (*self.functions, *self.lines))
+
     def body(self, value: Value) -> tuple[list[str], str, str]:
         """The statements of such a function but for COUNTERS, and expressions for the value and the cost."""
         shared = any(isinstance(constant, (list, dict, CelMap)) for constant in self.names.values())
@@ -291,7 +295,7 @@ class Generator(Writer):
         head = []
         if self.functions or any("room" in line or "rounds" in line for line in self.lines):
             head.append(f"    room = {MAX_JOINED_ELEMENTS}; rounds = 0")
-        if any("outside." in line for line in (*self.functions, *self.lines)):
+        if self.needs_variables():
             head.append("    outside = Outside(V)")
         if self.grows_lists:
             head.append("    grown = Grown()")

@@ -184,13 +184,13 @@ class Environment:
         names of values that are of the fields' types.
         """
         if shows_origin(program.ast) or (self._quirks.cel_go and grows_lists(program.ast)):
-            return None  # needs the variables as a whole, which such a function does not have, or lists that grow
+            return None  # where a value came from, and lists that grow, are not known to such a function
         with DeepStack(program.text):
             generator = Generator(self._declarations, self._quirks, self._first_limit, prefix)
             generator.seen.update(self._declarations.variables)
             generator.fields_at_hand = fields or {}
             body, value, cost = generator.body(generator.value(program.ast))
-        if generator.functions:
+        if generator.functions or generator.needs_variables():
             return None
         used = {
             name: python
