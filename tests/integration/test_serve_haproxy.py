@@ -59,6 +59,10 @@ def haproxy(directory: Path, ca: CertificateAuthority, *replicas: str) -> Iterat
         process.wait(40)
 
 
+RETRY_SECONDS = 0.1
+"""kube-apiserver waits half a second. At once, HAProxy may not have seen yet that its other connections are dead too."""
+
+
 class Caller(threading.Thread):
     """Asks about one token again and again, and tries once more where that fails, as a careful client would."""
 
@@ -75,6 +79,7 @@ class Caller(threading.Thread):
                 problem = self.ask(client)
                 if problem:
                     self.retried += 1
+                    self.stop.wait(RETRY_SECONDS)
                     problem = self.ask(client)
                 if problem:
                     self.lost.append(f"{problem} while {self.phase[0]}")
