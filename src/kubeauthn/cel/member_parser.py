@@ -132,7 +132,7 @@ class MemberParser(LiteralParser):
                 raise
             if text in RESERVED:
                 self.source.report(offset, f"reserved identifier: {text}")
-                return Literal(offset, None)
+                return Literal(error.offset, None)
             return self.call_or_macro(open_offset, dot + text, args)
         if text in RESERVED:
             self.source.report(offset, f"reserved identifier: {text}")
@@ -174,7 +174,7 @@ class MemberParser(LiteralParser):
                 expanded = expander(offset, target, args)
             except MacroError as error:
                 self.source.report(error.offset, error.message)
-                return Literal(offset, None)
+                return Literal(error.offset, None)
             if expanded is not None:
                 self.expanded = True
                 return expanded

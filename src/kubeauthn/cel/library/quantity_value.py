@@ -162,7 +162,7 @@ def _interpret(suffix: str) -> tuple[int, str]:
     power = parse_int(suffix[1:]) if suffix[0] in "eE" and len(suffix) > 1 else None
     if power is None:
         raise EvalError("unable to parse quantity's suffix")
-    return power, EXPONENT
+    return (power + (1 << 31)) % (1 << 32) - (1 << 31), EXPONENT  # Kubernetes keeps 32 bits of it
 
 
 def parse_quantity(text: str) -> Quantity:
