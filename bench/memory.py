@@ -27,6 +27,7 @@ from bench.proxy_ways import ASK, fast_server, kubeconfig_for, kubectl_proxy
 from bench.tokens import EXAMPLE
 from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn.client import connect
+from kubeauthn.client.exec_source import forget_shared_sources
 from kubeauthn.plugin.signer import Configuration
 from kubeauthn.plugins.agent.client import through_agent
 from kubeauthn.plugins.agent.wire import VARIABLE
@@ -109,6 +110,7 @@ def running_bridge(folder: Path, server: dict[str, str]) -> Iterator[Running]:
             yield found["running"]["pid"], lambda: client.get("/version").raise_for_status()
     finally:
         told("stop", "--all")
+        forget_shared_sources()  # what the next one starts with is not this one's certificate
         bridged.unlink(missing_ok=True)
         del os.environ["XDG_STATE_HOME"]
 

@@ -19,7 +19,9 @@ from bench.proxy_client import Watched, throughput, transfer, watches
 from bench.proxy_ways import ASK, Maker, Way, fast_server, kubectl_proxy, our_proxy
 from tests.peers.programs import find
 
-CONNECTIONS = (1, 10, 100, 1000)
+CONNECTIONS = (1, 16, 64)
+GROWING = (1, 10, 100, 1000)
+"""Connections and watches: how it grows is seen beside the peer, and not judged."""
 START_GOAL = 1.5
 MOST_WHILE_MOVING = 80
 MOST_WITH_WATCHES = 200
@@ -34,13 +36,15 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
             makers[name] = partial(kubectl_proxy, folder, server, program, name)
         with ExitStack() as stack:
             ours, *peers = [stack.enter_context(make()) for make in makers.values()]
-            for connections in CONNECTIONS[:3] if quick else CONNECTIONS:
-                yield from _request_rows(ours, peers, connections, quick=quick)
-            for upload in (False, True):
+            for upload in (False, True):  # first: who has borne a thousand connections holds more than who has not
                 yield from _byte_rows(ours, peers, upload=upload, quick=quick)
+            for connections in CONNECTIONS:
+                yield from _request_rows(ours, peers, connections, quick=quick)
+            for connections in () if quick else GROWING[1:]:
+                yield from _request_rows(ours, peers[:1], connections, quick=quick, goal=None)
         if not quick and len(makers) > 2:
             makers.popitem()  # how a second kubectl starts and what it holds is worth nobody's minute
-        yield from _watch_rows(makers, CONNECTIONS[:3] if quick else CONNECTIONS, 1 if quick else 3)
+        yield from _watch_rows(makers, GROWING[:3] if quick else GROWING, 1 if quick else 3)
         yield from _start_rows(makers, 3 if quick else 15)
 
 
@@ -53,17 +57,20 @@ def kubectls(*, quick: bool) -> list[tuple[str, str]]:
     return found
 
 
-def _request_rows(ours: Way, peers: list[Way], connections: int, *, quick: bool) -> Iterator[Row]:
+def _request_rows(
+    ours: Way, peers: list[Way], connections: int, *, quick: bool, goal: float | None = 1
+) -> Iterator[Row]:
+    """Goals are for the newest kubectl, the first of the peers; another is there to be seen."""
     seconds, rounds = (0.5, 2) if quick else (1.5, 5)
     if connections > 100:  # they take longer to be made than to be measured
-        peers, rounds = peers[:1], 3
+        rounds = 3
     readings = in_turns([ours, *peers], rounds, lambda way: asyncio.run(throughput(way, connections, seconds)))
     for way in peers:
-        goal = 1 if way is peers[0] else None  # goals are for the newest; the other is there to be seen
+        wanted = goal if way is peers[0] else None
         rates, waits = (_both(readings[ours.name], readings[way.name], index) for index in (0, 1))
         name = f"through a proxy, {connections:,} connection{'s' if connections > 1 else ''}"
-        yield rate_row(f"requests a second {name}", rates, peer_name=way.name, goal=goal)
-        yield ratio_row(f"median latency {name}", waits, peer_name=way.name, goal=goal, unit="ms", scale=1)
+        yield rate_row(f"requests a second {name}", rates, peer_name=way.name, goal=wanted)
+        yield ratio_row(f"median latency {name}", waits, peer_name=way.name, goal=wanted, unit="ms", scale=1)
 
 
 def _byte_rows(ours: Way, peers: list[Way], *, upload: bool, quick: bool) -> Iterator[Row]:
