@@ -61,8 +61,8 @@ GROUPS = (
         "The exec proxy",
         (
             ("requests a second through a proxy, 1 connection", "kubectl proxy", "1 connection"),
-            ("requests a second through a proxy, 10 connections", "kubectl proxy", "10 connections"),
-            ("requests a second through a proxy, 100 connections", "kubectl proxy", "100 connections"),
+            ("requests a second through a proxy, 16 connections", "kubectl proxy", "16 connections"),
+            ("requests a second through a proxy, 64 connections", "kubectl proxy", "64 connections"),
             ("1024 MiB down", "kubectl proxy", "1 GiB down"),
         ),
     ),

@@ -34,7 +34,7 @@ HEADLINES = (
     ("authenticate: RS256", "kube-apiserver's code"),
     ("cel: 6 of the six expressions", "cel-expr-python"),
     ("webhook: 2 workers, every token new", "Go webhook"),
-    ("requests a second through a proxy, 10 connections", "kubectl proxy"),
+    ("requests a second through a proxy, 16 connections", "kubectl proxy"),
     ("start-up: a plugin written with the SDK", "python -c pass"),
     ("playground: a keystroke to the verdict on the screen, median", "the limit"),
 )
