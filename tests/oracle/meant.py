@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubeauthn.cel import limits
-from kubeauthn.cel.grown_lists import TO_ITSELF
+from kubeauthn.cel import CompileError, limits
+from kubeauthn.cel.grown_lists import TO_ITSELF, grows_lists
+from kubeauthn.cel.kubernetes import claims_environment, user_environment
 from kubeauthn.testing.recorded_authn import _compare as compare_answers
 from kubeauthn.testing.recorded_cel import _compare as compare_values
 from tests.oracle import proofs
 
-__all__ = ["DELIBERATE", "SET_ASIDE", "meant"]
+__all__ = ["DELIBERATE", "SET_ASIDE", "has_growing_list", "meant"]
 
 DELIBERATE = {
     "lists": "lists made by `split`, `findAll`, url queries and formats serve as groups and extra values, and an "
@@ -58,7 +59,8 @@ SET_ASIDE = {
     "sum text": "errors that name the Go type of a list, a map or a quantity have another name for a sum of two, for "
     "an empty one to which `optMap` gave a name, and for what is inside the claims or the user; we do not",
     "growing": "an empty list to which `optMap` gave a name grows in place when something is added to it, in cel-go "
-    "and here; where that is the list itself, cel-go counts wrongly, panics or ends the process: we end with an error",
+    "and here; where that is the list itself, cel-go counts wrongly, panics or ends the process: we end with an error. "
+    "Up to Kubernetes 1.36 it grows otherwise in an optional and beside another list, which is not imitated",
     "x5c text": "a token whose header has a certificate chain that cannot be read is refused, without saying what Go's "
     "reader of certificates says",
     "messages": "`google.protobuf.Empty` is not known, and of a message that cannot be made cel-go sometimes says more",
@@ -213,6 +215,17 @@ def _first_syntax_error(text: str) -> str:
     """Place and words of the first of the lines that report a syntax error."""
     lines = [line for line in text.splitlines() if "Syntax error: " in line]
     return lines[0].removeprefix("compilation failed: ") if lines else ""
+
+
+def has_growing_list(case: Case) -> bool:
+    """Whether an expression gives a list a name and adds lists."""
+    if "expr" not in case:
+        return False
+    environment = user_environment() if case.get("env") == "user" else claims_environment()
+    try:
+        return grows_lists(environment.compile(case["expr"]).ast)
+    except CompileError:
+        return False
 
 
 def _meant_decoding(case: Case, theirs: Case, ours: Case, ask: Ask, answer: Ask, *, is_cut: bool = False) -> str:

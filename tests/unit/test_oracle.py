@@ -18,7 +18,7 @@ from kubeauthn.testing import recorded_cel
 from tests.oracle.compare import Sides
 from tests.oracle.configurations import configuration_cases
 from tests.oracle.expressions import expression_cases
-from tests.oracle.meant import DELIBERATE, meant
+from tests.oracle.meant import DELIBERATE, has_growing_list, meant
 from tests.oracle.reduce import reduced
 
 Case = dict[str, Any]
@@ -145,6 +145,14 @@ def test_every_own_limit_is_known_as_one(expression: str, claims: str) -> None:
     ours = recorded_cel.answer(case)
     assert meant(case, {"value": {"bool": True}, "cost": 1}, ours, "verdict", nobody, nobody) == "limits"
     assert "limits" in DELIBERATE
+
+
+def test_a_list_that_grows_is_known_by_the_expression() -> None:
+    assert has_growing_list({"expr": "optional.of([]).optMap(x, x + [1])"})
+    assert not has_growing_list({"expr": "optional.of([]).optMap(x, x)"})
+    assert not has_growing_list({"expr": "[1] + [2]"})
+    assert not has_growing_list({"expr": "1 +"})
+    assert not has_growing_list({"config": ""})
 
 
 def test_another_order_has_to_be_proven() -> None:
