@@ -132,7 +132,7 @@ class MemberParser(LiteralParser):
                 raise
             if text in RESERVED:
                 self.source.report(offset, f"reserved identifier: {text}")
-                return Literal(error.offset, None)
+                return Literal(offset, None)
             return self.call_or_macro(open_offset, dot + text, args)
         if text in RESERVED:
             self.source.report(offset, f"reserved identifier: {text}")

@@ -192,3 +192,9 @@ def test_every_syntax_error_has_line_column_and_caret() -> None:
             assert issue.caret == f"\n | {line}\n | {before}{mark}", (text, issue)
             assert f"ERROR: <input>:{issue.line}:{issue.column}: {issue.message}{issue.caret}" in printed
     assert seen > 400
+
+
+@pytest.mark.parametrize("word", ["for", "as", "while"])
+def test_a_reserved_word_is_no_function(word: str) -> None:
+    with pytest.raises(cel.CompileError, match=f"reserved identifier: {word}"):
+        cel.Environment().compile(f"{word}()")
