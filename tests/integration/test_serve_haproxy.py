@@ -60,7 +60,7 @@ def haproxy(directory: Path, ca: CertificateAuthority, *replicas: str) -> Iterat
 
 
 RETRY_SECONDS = 0.1
-"""kube-apiserver waits half a second. At once, HAProxy may not have seen yet that its other connections are dead too."""
+"""kube-apiserver waits half a second. At once, HAProxy may not have seen that its other connections are dead too."""
 
 
 class Caller(threading.Thread):

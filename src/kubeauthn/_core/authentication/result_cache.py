@@ -10,8 +10,8 @@ from collections import OrderedDict
 from kubeauthn._core.authentication import fetch_limits
 
 _SPREAD = 1024
-"""Lifetimes end up to a quarter earlier, by the first byte of the key: what was asked for in one rush, after a reload for
-instance, is then not decided anew in one rush."""
+"""Lifetimes end up to a quarter earlier, by the first byte of the key: what was asked for in one rush, after a reload
+for instance, is then not decided anew in one rush."""
 
 
 class ResultTable:
