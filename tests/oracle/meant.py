@@ -57,7 +57,8 @@ SET_ASIDE = {
     "tags": "in brackets, a tag that a comma follows without a space (`[!!str, a]`) makes the file one that we refuse; "
     "go-yaml takes the comma for a part of the tag",
     "sum text": "errors that name the Go type of a list, a map or a quantity have another name for a sum of two, for "
-    "an empty one to which `optMap` gave a name, and for what is inside the claims or the user; we do not",
+    "an empty one to which `optMap` gave a name, and for what is inside the claims or the user; we do not. Up to "
+    "Kubernetes 1.36 `flatten` says `optional_type` of an optional, where it is `optional_type(dyn)` now and here",
     "growing": "an empty list to which `optMap` gave a name grows in place when something is added to it, in cel-go "
     "and here; where that is the list itself, cel-go counts wrongly, panics or ends the process: we end with an error. "
     "Up to Kubernetes 1.36 it grows otherwise in an optional and beside another list, which is not imitated",
@@ -79,6 +80,7 @@ _GO_TYPES = {
     "*types.mutableList": "*types.baseList",
     "*types.mutableMap": "*types.baseMap",
     "*cel.Q": "cel.Q",
+    "optional_type.flatten(": "optional_type(dyn).flatten(",
 }
 _OF_MESSAGES = (
     "field type conversion error for ",
@@ -214,7 +216,7 @@ def _differ_after_first(theirs: Case, ours: Case) -> bool:
 def _first_syntax_error(text: str) -> str:
     """Place and words of the first of the lines that report a syntax error."""
     lines = [line for line in text.splitlines() if "Syntax error: " in line]
-    return lines[0].removeprefix("compilation failed: ") if lines else ""
+    return lines[0][lines[0].rindex("ERROR: ") :] if lines else ""
 
 
 def has_growing_list(case: Case) -> bool:

@@ -52,6 +52,7 @@ _BAD_SIGNATURE = (
 )
 _UNREADABLE = "failed to verify signature: fetching keys oidc: failed to decode keys: "
 _MARKER = re.compile(r"[\n\r\x85\u2028](?=---|\.\.\.)")
+_PROPERTIES = re.compile(r"\A\s*(?:[&!][^\s,\[\]{}]*\s+)+")  # an anchor, a tag
 _IN_BRACKETS = re.compile(r"\ufeff?(\s|#.*\n|---)*[\[{]")
 _ESCAPED_NAME = re.compile(r'"([^"]*)__(?:dot|dash|slash|underscores)__(?=[^"]*" *:)')
 _INDENTED = re.compile(r"( +)[^ \n]")
@@ -191,7 +192,7 @@ def first_documents(case: Case) -> Iterator[Case]:
     where a line has less space before it than the first."""
     text = str(case["config"])
     ends = [match.start() + 1 for match in _MARKER.finditer(text)]
-    if _IN_BRACKETS.match(text):
+    if _IN_BRACKETS.match(_PROPERTIES.sub("", text)):
         ends += [place + 1 for place, character in enumerate(text) if character in "]}"][-_LAST_BRACKETS:]
     indented = _INDENTED.match(text)
     less = re.compile(f"\n {{0,{len(indented[1]) - 1}}}[^ \n]").search(text, indented.end()) if indented else None
@@ -326,24 +327,24 @@ def _audience_faults(case: Case) -> Iterator[str]:
 
 def _mapped_lists(document: Case) -> Iterator[Case]:
     """The configuration with `.map(r, r)` behind some, or all, of the expressions for groups and extra values."""
-    places = [
-        (number, name)
-        for number, entry in enumerate(document["jwt"])
-        for name in ("groups", *range(len((entry.get("claimMappings") or {}).get("extra") or [])))
-    ]
+    places = range(len(_lists(document)))
     few = places[:_MOST_PLACES]
     for chosen in (*(some for count in range(1, len(few) + 1) for some in combinations(few, count)), places):
         copy = json.loads(json.dumps(document))
-        for number, name in chosen:
-            mappings = copy["jwt"][number].get("claimMappings") or {}
-            holder, key = (
-                (mappings.get("groups") or {}, "expression")
-                if name == "groups"
-                else (mappings["extra"][name], "valueExpression")
-            )
-            if holder.get(key):
-                holder[key] = f"dyn({holder[key]}).map(r, r)"
+        lists = _lists(copy)
+        for holder, key in (lists[place] for place in chosen):
+            holder[key] = f"dyn({holder[key]}).map(r, r)"
         yield copy
+
+
+def _lists(document: Case) -> list[tuple[Case, str]]:
+    """Where a configuration has an expression for groups or extra values: the object, and the name of the field."""
+    found = []
+    for entry in document["jwt"]:
+        mappings = entry.get("claimMappings") or {}
+        found.append((mappings.get("groups") or {}, "expression"))
+        found += [(extra, "valueExpression") for extra in mappings.get("extra") or []]
+    return [(holder, key) for holder, key in found if holder.get(key)]
 
 
 def _document(case: Case) -> Case | None:

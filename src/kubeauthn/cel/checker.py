@@ -269,11 +269,14 @@ class _Checker:
         return self.set_type(node, result)
 
     def resolve_logical(self, node: Call, types: list[Type], signatures: tuple[Signature, ...]) -> Node:
+        # cel-go has a balanced tree of them: at its root are both of two, the last of three, and none of more
+        count = len(node.args)
+        at_root = range(2) if count == 2 else range(2, 3) if count == 3 else range(0)
         good = True
-        for arg, of in zip(node.args, types, strict=True):
+        for index, (arg, of) in enumerate(zip(node.args, types, strict=True)):
             if not self.fits(of, BOOL):
                 self.mismatch(arg, BOOL, of)
-                good = False
+                good = good and index not in at_root
         node.overloads = (signatures[0].overload,)
         return self.set_type(node, BOOL if good else ERROR)
 

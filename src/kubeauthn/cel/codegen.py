@@ -68,6 +68,7 @@ class Generator(Writer):
         self.free_has = quirks.free_has
         self.cel_go = quirks.cel_go
         self.old_cel_go = quirks.old_cel_go
+        self.names_matches = quirks.names_matches
         self.scopes: list[dict[str, Value]] = []
         self.variables: dict[str, str] = {}
         self.fields_at_hand: Mapping[str, Mapping[str, str]] = {}

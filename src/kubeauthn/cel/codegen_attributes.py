@@ -263,16 +263,18 @@ def _qualify(g: Generator, value: Value, step: _Step, lazy_type: str) -> Value:
         g.emit(f"{result} = {atom}[{key}] if 0 <= {key} < len({atom}) else qualify({atom}, {key})")
         return result, known.params[0] if known.params[0].kind != "any" else DYN
     if key_type is STRING and (lazy_type or known.kind == "map"):
-        g.emit(f"try: {result} = {atom}[{key}]")
-        g.emit(f"except KeyError: raise no_key({key if step.key is None else repr(step.key)}) from None")
+        if step.key is None and g.unescape:  # what the key turns out to be may be an escape
+            g.emit(f"{result} = {'claim' if lazy_type else 'qualify_unescaped'}({atom}, {key})")
+        else:
+            g.emit(f"try: {result} = {atom}[{key}]")
+            g.emit(f"except KeyError: raise no_key({key if step.key is None else repr(step.key)}) from None")
         return result, known.params[1] if known.kind == "map" and known.params[1].kind != "any" else DYN
     if step.key is not None:
         g.emit(f"try: {result} = {atom}[{key}] if type({atom}) is dict else qualify({atom}, {step.key!r})")
         g.emit(f"except KeyError: raise no_key({step.key!r}) from None")
     else:
-        if lazy_type:
-            g.emit(f"check_name({key})")
-        g.emit(f"{result} = {'qualify_unescaped' if g.unescape else 'qualify'}({atom}, {key})")
+        must = "claim" if lazy_type else "qualify_unescaped" if g.unescape else "qualify"
+        g.emit(f"{result} = {must}({atom}, {key})")
     return result, DYN
 
 
@@ -289,7 +291,7 @@ def _find(g: Generator, value: Value, step: _Step, lazy_type: str) -> Value:
         g.emit(
             f"{result} = {atom}.get({key}, MISSING)"
             if step.key is not None
-            else f"check_name({key}); {result} = find({atom}, {key})"
+            else f"{result} = find_claim({atom}, {key})"
         )
     else:
         finder = "find" if g.cel_go else "find_strict"

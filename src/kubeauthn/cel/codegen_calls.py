@@ -10,7 +10,7 @@ from . import codegen_membership as membership
 from .ast import Call
 from .codegen_attributes import attribute, conditional, is_from_outside, optional_raw
 from .codegen_operands import arguments, cost_of_failing, in_order
-from .dispatch import describing
+from .dispatch import describing, naming_matches
 from .library import costs
 from .overloads import CostFunction, Implementation, Overload
 from .types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, Type, list_of, parse_type
@@ -71,7 +71,9 @@ def call(g: Generator, node: Call) -> Value:
             return member
     resolved = node.overloads or overloads
     cost = resolved[0].cost if len(resolved) == 1 or resolved[0].cost_by_name else None
-    early = len(parts) <= 2 and not g.has_constant_pattern(node) and function not in _IN_ORDER
+    # where several functions are left and all cost the same, cel-go looks at one argument after the other
+    by_name = len(parts) == 2 and len(resolved) > 1 and resolved[0].cost_by_name
+    early = len(parts) <= 2 and not g.has_constant_pattern(node) and function not in _IN_ORDER and not by_name
     failing = cost_of_failing(cost, parts) if early and (cost is None or g.absorbing) else 0
     g.charge(failing)
     values = arguments(g, parts, cost) if early else in_order(g, parts, cost)
@@ -170,8 +172,11 @@ def _general(
 
 def _bound(g: Generator, node: Call, overloads: tuple[Overload, ...]) -> Implementation:
     bound = g.bound(node.function, overloads)
-    short = node.function not in ("find", "findAll") or g.has_constant_pattern(node)
-    return bound if short else describing(node.function, bound)
+    if g.has_constant_pattern(node):
+        return bound
+    if node.function == "matches" and g.names_matches:
+        return naming_matches(bound)
+    return describing(node.function, bound) if node.function in ("find", "findAll") else bound
 
 
 def _minus(text: str, paid: str) -> str:

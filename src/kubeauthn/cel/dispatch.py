@@ -8,7 +8,7 @@ from .errors import EvalError
 from .overloads import Implementation, Overload
 from .values import CelMap, Opaque, is_foreign, no_such_overload, type_name
 
-__all__ = ["Guard", "bind", "describing", "guard_for"]
+__all__ = ["Guard", "bind", "describing", "guard_for", "naming_matches"]
 
 Guard = Callable[[object], bool]
 
@@ -127,5 +127,19 @@ def describing(function: str, bound: Implementation) -> Implementation:
             if error.message != "no such overload":
                 raise
             raise no_such_overload(function, *arguments) from None
+
+    return call
+
+
+def naming_matches(bound: Implementation) -> Implementation:
+    """`matches` with a pattern that is no constant is named where its text is no string, and only there."""
+
+    def call(*arguments: object, **deadline: float) -> object:
+        try:
+            return bound(*arguments, **deadline)
+        except EvalError as error:
+            if error.message != "no such overload" or isinstance(arguments[0], str):
+                raise
+            raise EvalError("no such overload: matches") from None
 
     return call

@@ -14,6 +14,8 @@ __all__ = [
     "days_from_civil",
     "format_duration",
     "format_timestamp",
+    "go_duration",
+    "go_timestamp",
     "parse_duration",
     "parse_timestamp",
     "zone_offset",
@@ -207,6 +209,37 @@ def format_duration(duration: Duration) -> str:
     seconds, nanoseconds = divmod(abs(duration.ns), SECOND)
     number = float(seconds) + float(nanoseconds) / 1e9
     return format_fixed(-number if duration.ns < 0 else number) + "s"
+
+
+def go_timestamp(timestamp: Timestamp) -> str:
+    """A time as Go prints it, such as 2024-02-29 12:30:45.5 +0200 +0200."""
+    text = format_timestamp(timestamp)
+    day, _, rest = text.partition("T")
+    if not timestamp.offset:
+        return f"{day} {rest.removesuffix('Z')} +0000 UTC"
+    zone = rest[-6:].replace(":", "")
+    return f"{day} {rest[:-6]} {zone} {zone}"
+
+
+def go_duration(duration: Duration) -> str:
+    """A duration as Go prints it, such as 1h30m0s or 1.5ms."""
+    amount = abs(duration.ns)
+    sign = "-" if duration.ns < 0 else ""
+    if amount < SECOND:
+        for unit, name in ((1_000_000, "ms"), (1_000, "µs"), (1, "ns")):
+            if amount >= unit:
+                return f"{sign}{_decimal(amount, unit)}{name}"
+        return "0s"
+    minutes, rest = divmod(amount, 60 * SECOND)
+    hours, minutes = divmod(minutes, 60)
+    large = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{large}{_decimal(rest, SECOND)}s"
+
+
+def _decimal(amount: int, unit: int) -> str:
+    """amount / unit, of a unit that is a power of ten, without zeros at the end."""
+    whole, part = divmod(amount, unit)
+    return f"{whole}.{str(part + unit)[1:].rstrip('0')}" if part else str(whole)
 
 
 def zone_offset(seconds: int, zone: str) -> int:

@@ -94,6 +94,7 @@ def _make(variable: str, minor: int) -> Environment:
             free_has=True,
             cel_go=True,
             old_cel_go=minor < _FIRST_OF_NEW_CEL_GO,
+            names_matches=minor >= _FIRST_WITH_LISTS,
             hidden_types=_HIDDEN_TYPES,
             overloads=_old_functions(minor) if minor < _FIRST_OF_NEW_CEL_GO else (),
             undefined_types={"timestamp": TIMESTAMP, "duration": DURATION, "google.protobuf.Any": ANY},

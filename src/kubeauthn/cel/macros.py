@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from .ast import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select
+from .ast import Call, Comprehension, Ident, ListLiteral, Literal, MapLiteral, Node, Select, Struct
 
 __all__ = [
     "LIST_MACROS", "OPTIONAL_MACROS", "SORT_INPUT", "STANDARD_MACROS", "TWO_VARIABLE_MACROS", "Expander", "MacroError",
@@ -146,7 +146,7 @@ def bind(at: int, name: str, value: Node, body: Node) -> Node:
 
 
 def _sort_by(at: int, target: Node | None, args: list[Node]) -> Node:
-    if isinstance(target, (Literal, MapLiteral)) or target is None:
+    if isinstance(target, (Literal, MapLiteral, Struct)) or target is None:
         raise MacroError(
             at if target is None else target.offset,
             "sortBy can only be applied to a list, identifier, comprehension, call or select expression",

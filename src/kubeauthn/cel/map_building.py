@@ -6,8 +6,9 @@ from typing import Any
 
 from .errors import EvalError, LimitError
 from .escaping import escape_name
+from .library.display import display_itself
 from .library.indexing import display_key
-from .values import MISSING, CelMap, UInt, make_map, no_such_overload, type_name
+from .values import MISSING, CelMap, Timestamp, UInt, make_map, no_such_overload, type_name
 
 __all__ = [
     "check_hashable",
@@ -21,6 +22,8 @@ __all__ = [
     "protect",
 ]
 
+_BY_VALUE = ("net.IP", "net.CIDR")
+"""Types of Kubernetes that Go compares by what is in them; the others are pointers there."""
 _UNHASHABLE = {"bytes": "types.Bytes", "kubernetes.NamedFormat": "cel.Format", "kubernetes.Semver": "cel.Semver"}
 
 
@@ -95,8 +98,13 @@ def insert(entries: dict[object, tuple[object, object]], key: Any, value: object
             identity = (int, int(key))
     elif kind in (list, tuple, dict):
         identity = id(key)
+    elif kind is Timestamp:
+        # Go compares the zones too: there is one of whole hours, and any other is as often there as it is read
+        identity = (kind, key.ns, id(key) if key.offset % 3600 else key.offset)
+    elif type_name(key) in _BY_VALUE:
+        identity = (kind, str(key))
     if identity in entries:
-        raise EvalError(f"insert failed: key {display_key(key)} already exists")
+        raise EvalError(f"insert failed: key {display_itself(key)} already exists")
     entries[identity] = (key, value)
 
 

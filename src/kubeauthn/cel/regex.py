@@ -9,7 +9,7 @@ from .deadline import NEVER, look_at_clock
 from .errors import EvalError, LimitError
 from .limits import MAX_PATTERN_WORK
 from .pattern_size import pattern_size
-from .unicode_classes import SPOILT, Classes, go_classes
+from .unicode_classes import Classes, Part, as_the_user_wrote, ends_a_range, go_classes
 
 __all__ = ["RegexError", "compile_pattern", "find", "find_all", "matches"]
 
@@ -37,6 +37,9 @@ _FAULTS = {
     "invalid UTF-8": "invalid UTF-8",
     "invalid named capture group": "invalid named capture",
 }
+_NAMELESS = ("invalid escape sequence: `\\p`", "invalid escape sequence: `\\P`")
+_AT_THE_END = (": missing closing ", ": trailing backslash at end of expression")
+"""Faults of a pattern that is cut off: Go has not come to them yet."""
 
 
 class RegexError(EvalError):
@@ -70,18 +73,24 @@ def _compile(pattern: str) -> Any:
         options = re2.Options()
         options.log_errors = False
         _options.append(options)
-    if _uses_single_byte(pattern):
+    single_byte = _single_byte(pattern)
+    if single_byte >= 0 and not _fails_before_its_end(pattern[:single_byte]):
         raise RegexError("error parsing regexp: invalid escape sequence: `\\C`")
-    written = pattern
+    written, parts = pattern, None
     try:
         if "\\p" in pattern or "\\P" in pattern:
-            written = go_classes(pattern, _KNOWN)
+            parts = go_classes(pattern, _KNOWN)
+            written = "".join(made for _, made in parts)
             if len(written) > len(pattern) + _MOST_ADDED:
                 raise RegexError(f"error parsing regexp: expression too large: `{pattern}`")
         return re2.compile(written, _options[0])
     except re2.error as error:
         fault = _go_fault(str(_text(error)), written)
-        raise RegexError("error parsing regexp: " + _with_names(fault, written, pattern)) from None
+        if parts is not None:
+            if fault in _NAMELESS and not ends_a_range(parts):
+                fault = fault.replace("escape sequence", "character class range")
+            fault = _with_names(fault, parts, written)
+        raise RegexError("error parsing regexp: " + fault) from None
     except UnicodeEncodeError:
         raise RegexError("error parsing regexp: invalid UTF-8: ``") from None
 
@@ -111,30 +120,36 @@ def _unassigned() -> str:
 _KNOWN = Classes(_is_class, _unassigned)
 
 
-def _with_names(fault: str, written: str, pattern: str) -> str:
-    """The fault with the pattern, or the end of it, as the user wrote it."""
+def _with_names(fault: str, parts: list[Part], written: str) -> str:
+    """The fault with what it shows of the pattern as the user wrote it."""
     kind, _, shown = fault.partition(": `")
     shown = shown.removesuffix("`")
-    if written == pattern or not shown:
+    start = len(written) - len(shown) if written.endswith(shown) else written.find(shown)
+    if start < 0 or not shown:
         return fault
-    if not written.endswith(shown):
-        return fault if SPOILT in pattern else fault.replace(SPOILT, "")
-    common = next((n for n, (a, b) in enumerate(zip(written, pattern, strict=False)) if a != b), 0)
-    start = len(written) - len(shown)
-    return f"{kind}: `{pattern[start:] if start <= common else shown.replace(SPOILT, '')}`"
+    return f"{kind}: `{as_the_user_wrote(parts, start, start + len(shown))}`"
 
 
-def _uses_single_byte(pattern: str) -> bool:
-    r"""Whether \C occurs: RE2 takes it, Go does not, and it could cut a character in two."""
+def _single_byte(pattern: str) -> int:
+    r"""Where \C occurs, or -1: RE2 takes it, Go does not, and it could cut a character in two."""
     at = pattern.find("\\")
     while at != -1:
         if pattern.startswith("\\Q", at):
             at = pattern.find("\\E", at)
             if at == -1:
-                return False
+                return -1
         elif pattern.startswith("\\C", at):
-            return True
+            return at
         at = pattern.find("\\", at + 2)
+    return -1
+
+
+def _fails_before_its_end(beginning: str) -> bool:
+    """Whether a pattern that begins so has a fault that Go finds, and RE2 too, before it reads on."""
+    try:
+        _compile(beginning)
+    except RegexError as error:
+        return not any(text in str(error) for text in _AT_THE_END)
     return False
 
 

@@ -68,10 +68,22 @@ def wrong_variable(name: str, value: object, declared: str) -> EvalError:
     return EvalError(f"variable '{name}' is declared {declared} and was given {given}")
 
 
-def check_name(key: object) -> None:
-    """Raises for what cannot name a claim."""
-    if type(key) is not str and type(key) in _KEYS:
-        raise no_overload()
+def claim(claims: Any, key: Any) -> object:
+    """The claim of a name that is computed."""
+    found = find_claim(claims, key)
+    if found is MISSING:
+        raise no_key(key)
+    return found
+
+
+def find_claim(claims: Any, key: Any) -> object:
+    """The same, MISSING if there is none. Claims themselves have nothing under a wrongly escaped name."""
+    if type(key) is not str:
+        if type(key) in _KEYS:
+            raise no_overload()
+        return find(claims, key)
+    name = unescape_or_none(key)
+    return MISSING if name is None else claims.get(name, MISSING)
 
 
 def text_of_type(value: object) -> object:
@@ -327,8 +339,8 @@ def wrong_argument(found: str, wanted: str, value: object = None) -> LimitError:
 def namespace() -> dict[str, object]:
     """The names that generated code starts with."""
     functions = (
-        assert_argument, check_hashable, check_name, comparison_cost, cost_before, detached, differ,
-        equality_cost, equals, find, find_strict, find_unescaped, has_field, insert, insert_all, inserted, int_overflow,
+        assert_argument, check_hashable, claim, comparison_cost, cost_before, detached, differ, equality_cost,
+        equals, find, find_claim, find_strict, find_unescaped, has_field, insert, insert_all, inserted, int_overflow,
         is_present, iterate, iterate_pairs, missing_variable, new_map, new_map_escaped, new_map_strict, no_key,
         no_overload, no_room, non_zero, optional, optional_element, optional_entry, protect, qualify, qualify_unescaped,
         raw_optional, raw_or_self, read_field, reopened, settled, size_of, text_of_type, wrong_argument, wrong_variable,

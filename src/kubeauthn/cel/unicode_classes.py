@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["SPOILT", "Classes", "go_classes"]
+__all__ = ["SPOILT", "Classes", "Part", "as_the_user_wrote", "ends_a_range", "go_classes"]
 
 SPOILT = "\0"
+Part = tuple[str, str]
+"""A part of a pattern: as the user wrote it, and for RE2."""
 _CATEGORIES = frozenset((
     "C", "Cc", "Cf", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me", "Mn", "N", "Nd", "Nl", "No", "P",
     "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc", "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs", "Any",
@@ -53,23 +55,54 @@ class Classes:
         self.unassigned = unassigned
 
 
-def go_classes(pattern: str, known: Classes) -> str:
-    """The pattern for RE2. A class that Go does not know has SPOILT in its name, so that RE2 does not, either."""
-    made: list[str] = []
+def go_classes(pattern: str, known: Classes) -> list[Part]:
+    """The pattern in parts. A class that Go does not know has SPOILT in its name, so that RE2 does not, either."""
+    parts: list[Part] = []
     at, brackets = 0, False
     last_named = pattern.rfind(":]")
     while at < len(pattern):
         end = _end(pattern, at, brackets, last_named)
-        part = pattern[at:end]
+        part = made = pattern[at:end]
         if part[:2] in ("\\p", "\\P"):
-            part = _class(part, brackets, known)
+            made = _class(part, brackets, known)
         elif part[0] == "[" and not brackets:
             brackets = True
         elif part == "]":
             brackets = False
-        made.append(part)
+        parts.append((part, made))
         at = end
-    return "".join(made)
+    return parts
+
+
+def as_the_user_wrote(parts: list[Part], start: int, end: int) -> str:
+    """What stands in the user's pattern where RE2's has this range. Of a class it may end in the middle."""
+    found: list[str] = []
+    at = 0
+    for part, made in parts:
+        first, last = max(start - at, 0), end - at
+        at += len(made)
+        if first < len(made) and last > 0:
+            found.append(part[first:] if last >= len(made) else part[first:last])
+    return "".join(found)
+
+
+def ends_a_range(parts: list[Part]) -> bool:
+    r"""Whether a Unicode class stands in brackets where a range wants its last character: `[a-\pL]`."""
+    brackets = low = dash = False
+    for part, _ in parts:
+        if not brackets:
+            brackets, low, dash = part[0] == "[", part.endswith("]"), False
+        elif part == "]":
+            brackets = False
+        elif part[:2] in ("\\p", "\\P", "\\d", "\\D", "\\w", "\\W", "\\s", "\\S", "[:"):
+            if dash and part[1] in "pP":
+                return True
+            low = dash = False
+        elif dash:
+            low = dash = False
+        else:
+            low, dash = True, part == "-" and low
+    return False
 
 
 def _end(pattern: str, at: int, brackets: bool, last_named: int) -> int:

@@ -15,6 +15,7 @@ from datetime import datetime
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from kubeauthn import errors
 from kubeauthn._core.jose.limits import TOKEN_CHARACTERS
@@ -44,7 +45,7 @@ def test_the_bench_itself(authenticator, bench):
 
 
 @pytest.mark.parametrize(
-    "alg", ["none", "None", "NONE", "", "HS256", "HS384", "HS512", "ES256K", "EdDSA", "RS1", "rs256"]
+    "alg", ["none", "None", "NONE", "", "HS256", "HS384", "HS512", "ES256K", "EdDSA", "RS1", "rs256", "RSA-OAEP", "dir"]
 )
 def test_algorithms_that_are_not_allowed(authenticator, bench, alg):
     signed = f"{part({'alg': alg, 'kid': 'k1'})}.{part(bench.claims())}"
@@ -85,6 +86,16 @@ def test_the_signature_of_another_key_and_a_wrong_curve(authenticator, bench):
     refused(authenticator, bench.token(key=SigningKey.new("e1", "ES384")), errors.SignatureRefused)
     refused(authenticator, bench.token(headers={"alg": "ES384"}, key=bench.ec_key), errors.SignatureRefused)
     refused(authenticator, bench.token(headers={"alg": "PS256"}), errors.SignatureRefused)
+
+
+def test_a_weak_key_of_the_issuer_signs_nothing(bench):
+    from kubeauthn.server import Authenticator
+
+    weak = SigningKey("weak", "RS256", rsa.generate_private_key(public_exponent=65537, key_size=1024))  # noqa: S505
+    keys = {bench.url: {"keys": [bench.key.jwk(), weak.jwk()]}}
+    authenticator = Authenticator(bench.authenticator().configuration, keys=keys, clock=lambda: bench.now)
+    refused(authenticator, bench.token(key=weak), errors.SignatureRefused)
+    assert authenticator.authenticate(bench.token()).username == "jane", "the other key still serves"
 
 
 @pytest.mark.parametrize(
@@ -175,6 +186,9 @@ def test_other_serializations(authenticator, bench):
 def test_a_token_in_a_token(authenticator, bench):
     refused(authenticator, bench.raw_token(bench.token().encode()), errors.NotMine)
     refused(authenticator, bench.raw_token(json.dumps(bench.token()).encode()), errors.NotMine)
+    # whose header says so does not get it opened either
+    signed = f"{part({'alg': 'RS256', 'kid': 'k1', 'cty': 'JWT'})}.{part(bench.token().encode())}"
+    refused(authenticator, f"{signed}.{part(bench.key._signature(signed.encode()))}", errors.NotMine)
 
 
 def test_text_around_a_token(authenticator, bench):

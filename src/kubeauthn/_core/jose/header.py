@@ -60,13 +60,19 @@ def _members(raw: bytes, text: str) -> dict[str, Any]:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
-    if len(members) != len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
+    if len(members) != len(pairs) or not all(map(str.isascii, members)):
+        members = {}
+        for written, value in pairs:
+            name = _as_go_reads(written)
+            if name in members:
                 raise BadHeader(f"json: duplicate key '{name}' in object")
-            seen.add(name)
+            members[name] = value
     return members
+
+
+def _as_go_reads(name: str) -> str:
+    """Half of a surrogate pair is no character: Go reads it as U+FFFD."""
+    return name.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _duplicate_fault(text: str) -> str:
@@ -74,21 +80,38 @@ def _duplicate_fault(text: str) -> str:
     members = json.loads(text, object_pairs_hook=_Pairs, parse_int=float)
     if not isinstance(members, _Pairs):
         return f"json: cannot unmarshal {kind(members)} into Go value of type jose.rawHeader"
-    names = [name for name, _ in members]
-    if len(set(names)) < len(names):
-        return f"json: duplicate key '{_first_twice(names)}' in object"
+    outermost = _first_twice([name for name, _ in members])
+    if outermost is not None:
+        return f"json: duplicate key '{outermost}' in object"
     for name, value in members:
         twice = _first_twice_within(value)
         if twice is None:
             continue
+        written = _written(text, name, _PLAIN.scan_once)  # type: ignore[attr-defined]
         if name in _TITLES:
-            shown = "object" if isinstance(value, _Pairs) else kind(value)
-            return _of_string(_TITLES[name], shown, _written(text, name, _PLAIN.scan_once))  # type: ignore[attr-defined]
-        if name != "x5c":
-            title = "JWK" if name == "jwk" else "value"
-            fault = f"json: duplicate key '{twice}' in object: {_written(text, name, _PLAIN.scan_once)}"  # type: ignore[attr-defined]
-            return f"failed to unmarshal {title}: {fault}"
+            return _of_string(_TITLES[name], kind(_outermost(value)), written)
+        title, fault = _embedded_fault(name, _outermost(value))
+        fault = fault or f"json: duplicate key '{twice}' in object"
+        return f"failed to unmarshal {title}: {fault}: {written}"
     return ""
+
+
+def _embedded_fault(name: str, value: object) -> tuple[str, str]:
+    """What is said of a key or certificates that are of another type: nobody then looks for what is there twice."""
+    if name not in ("jwk", "x5c"):
+        return "value", ""
+    from kubeauthn._core.jose.embedded_key import chain_fault, key_fault
+
+    if name == "x5c":
+        return "x5c header", chain_fault(value)
+    return "JWK", "" if isinstance(value, dict) else key_fault(value)
+
+
+def _outermost(value: object) -> object:
+    """What decides about a type: whether it is an object or a list, and of what."""
+    if isinstance(value, _Pairs):
+        return {}
+    return [{} if isinstance(inner, _Pairs) else inner for inner in value] if isinstance(value, list) else value
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -96,7 +119,12 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _first_twice(names: list[str]) -> str | None:
-    return next((name for at, name in enumerate(names) if name in names[:at]), None)
+    seen: set[str] = set()
+    for name in map(_as_go_reads, names):
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _first_twice_within(value: object) -> str | None:
@@ -175,12 +203,13 @@ _READ_ALREADY = ("alg", "kid", "nonce", "jwk", "x5c")
 
 def _written(text: str, name: str, scan: Callable[[str, int], tuple[Any, int]] = _scan) -> str:
     """A member as it is written in the header, as Go's %#v prints it. The header has been decoded already."""
+    name = _as_go_reads(name)
     at = text.index("{") + 1
     while True:
         found, at = scanstring(text, text.index('"', at) + 1, True)
         start = _after_space(text, text.index(":", at) + 1)
         _, at = scan(text, start)
-        if found == name:
+        if _as_go_reads(found) == name:
             written = text[start:at]
             return quote(written if len(written) <= _SHOWN else written[:_SHOWN] + "…")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..go_text import go_format_double
-from ..go_time import format_duration, format_timestamp
+from ..go_time import format_duration, format_timestamp, go_duration, go_timestamp
 from ..values import CelMap, Duration, Optional, Timestamp, TypeValue, UInt
 
-__all__ = ["display"]
+__all__ = ["display", "display_itself"]
 
 
 def display(value: Any) -> str:
@@ -38,3 +38,14 @@ def display(value: Any) -> str:
     if kind is Optional:
         return f"optional({display(value.value)})" if value.present else "optional.none()"
     return str(value)
+
+
+def display_itself(value: Any) -> str:
+    """The same of the value as cel-go holds it, where `display` is of the Go value inside."""
+    if value is None:
+        return "0"
+    if type(value) is Timestamp:
+        return go_timestamp(value)
+    if type(value) is Duration:
+        return go_duration(value)
+    return display(value)

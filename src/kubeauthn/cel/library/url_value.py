@@ -28,6 +28,13 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
+def _quoted(data: bytes) -> str:
+    """In quotation marks as Go has them; a byte that belongs to no character as a number."""
+    text = data.decode("utf-8", "surrogateescape")
+    marked = (rf"\x{ord(one) - 0xDC00:02x}" if "\udc80" <= one <= "\udcff" else quote(one)[1:-1] for one in text)
+    return f'"{"".join(marked)}"'
+
+
 def _unescape(data: bytes, *, host: bool = False, zone: bool = False, plus: bool = False) -> bytes:
     """The bytes with their %xx escapes undone. `host` and `zone`: the strict rules of those parts."""
     result = bytearray()
@@ -37,12 +44,12 @@ def _unescape(data: bytes, *, host: bool = False, zone: bool = False, plus: bool
         if byte == 0x25:
             escape = data[at : at + 3]
             if len(escape) < 3 or escape[1] not in _HEX or escape[2] not in _HEX:
-                raise URLError(f"invalid URL escape {quote(_text(escape))}")
+                raise URLError(f"invalid URL escape {_quoted(escape)}")
             value = int(escape[1:], 16)
             if host and value < 0x80 and escape != b"%25":
-                raise URLError(f"invalid URL escape {quote(_text(escape))}")
+                raise URLError(f"invalid URL escape {_quoted(escape)}")
             if zone and escape != b"%25" and value != 0x20 and value not in _HOST:
-                raise URLError(f"invalid URL escape {quote(_text(escape))}")
+                raise URLError(f"invalid URL escape {_quoted(escape)}")
             result.append(value)
             at += 3
             continue
