@@ -168,6 +168,23 @@ def test_claims_that_are_elsewhere_are_fetched(tmp_path: Path, issuer: Issuer):
         assert inner.rpartition(".")[2] not in text
 
 
+def test_another_issuer_of_the_file_vouches_with_the_ca_that_it_has_there(tmp_path: Path, issuer: Issuer):
+    with Issuer() as other:
+        inner = other.sign({"iss": other.url, "aud": "kubernetes", "exp": 4_000_000_000, "groups": ["dev"]})
+        token = issuer.token(
+            "jane", audience="kubernetes", _claim_names={"groups": "s"}, _claim_sources={"s": {"JWT": inner}}
+        )
+        second = json.loads(Path(configuration(tmp_path, other)).read_text())["jwt"]
+        path = Path(configuration(tmp_path, issuer))
+        document = json.loads(path.read_text())
+        document["jwt"][0]["claimMappings"]["groups"] = {"claim": "groups", "prefix": ""}
+        path.write_text(json.dumps({**document, "jwt": document["jwt"] + second}))
+        (tmp_path / "token").write_text(token)
+        code, out, _ = run("explain", str(path), "--token-file", str(tmp_path / "token"), "--online")
+    assert code == 0, out
+    assert '  groups    ["dev"]' in out
+
+
 def test_a_source_that_cannot_be_reached_refuses(tmp_path: Path, issuer: Issuer):
     source = {"endpoint": "https://192.0.2.1:1/", "access_token": "s3cret"}
     with Issuer() as gone:
@@ -183,3 +200,8 @@ def test_a_source_that_cannot_be_reached_refuses(tmp_path: Path, issuer: Issuer)
     assert "refused: oidc: could not expand distributed claims: " in out
     assert "cannot be reached" in out
     assert "s3cret" not in out
+    assert "--online fetches" not in out
+    (tmp_path / "keys").write_text(json.dumps(issuer.jwks()))
+    words = ("--token-file", str(tmp_path / "token"), "--jwks", str(tmp_path / "keys"))
+    code, out, _ = run("explain", str(path), *words)
+    assert (code, out.splitlines()[-1]) == (1, "--online fetches claims that are elsewhere")

@@ -53,6 +53,7 @@ def document(**parts: Any) -> str:
     return json.dumps({**GOOD, "jwt": [{**entry, "issuer": issuer, "claimMappings": mappings, **parts}]})
 
 
+ANY = {"audienceMatchPolicy": "MatchAny"}
 IN_LINES = """\
 apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
@@ -83,6 +84,20 @@ def test_a_good_file_has_nothing_to_say():
             document(issuer={"discoveryURL": "https://issuer.example/.well-known/openid-configuration"}),
         ),
         ("discovery-url-without-document", document(issuer={"discoveryURL": "https://elsewhere.example/realm"})),
+        ("wrong-issuer", document(issuer={"url": "https://i.example/.well-known/openid-configuration"})),
+        ("wrong-issuer", document(issuer={"url": "https://login.microsoftonline.com/common/v2.0"})),
+        ("wrong-issuer", document(issuer={"url": "https://login.microsoftonline.com/organizations/v2.0"})),
+        ("placeholder", document(issuer={"url": "https://login.microsoftonline.com/${TENANT_ID}/v2.0"})),
+        ("placeholder", document(issuer={"url": "https://login.microsoftonline.com/{{ .Values.tenant }}/v2.0"})),
+        ("placeholder", document(issuer={"audiences": ["<client-id>"]})),
+        ("placeholder", document(claimValidationRules=[{"claim": "hd", "requiredValue": "$(DOMAIN)"}])),
+        ("space-around", document(issuer={"audiences": ["kubernetes "]})),
+        ("space-around", document(claimValidationRules=[{"claim": "hd", "requiredValue": "example.com\n"}])),
+        ("literal-star", document(claimValidationRules=[{"claim": "repository", "requiredValue": "my-org/*"}])),
+        ("literal-star", document(issuer={"audiences": ["*"]})),
+        ("dotted-claim", document(claimValidationRules=[{"claim": "a.b", "requiredValue": "x"}])),
+        ("dotted-claim", document(mappings={"groups": {"claim": "realm_access.roles", "prefix": "kc:"}})),
+        ("dotted-claim", document(mappings={"uid": {"claim": "act.sub"}})),
         ("dash-prefix", document(mappings={"username": {"claim": "sub", "prefix": "-"}})),
         ("dash-prefix", document(mappings={"groups": {"claim": "groups", "prefix": "-"}})),
         ("unguarded-claim", rule("claims.hd == 'x'")),
@@ -151,10 +166,24 @@ def test_a_hint_for_each_mistake(name: str, text: str):
             userValidationRules=[{"expression": "!user.username.startsWith('system:')"}],
         ),
         document(issuer={"discoveryURL": "https://elsewhere.example/.well-known/openid-configuration"}),
+        document(issuer={"url": "https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0"}),
+        document(issuer={"audiences": ["api://kubernetes", "https://k8s/?a={b}", "a > b < c"], **ANY}),
+        document(claimValidationRules=[{"claim": "hd", "requiredValue": "two words"}]),
+        document(mappings={"groups": {"claim": "https://example.com/groups", "prefix": "a0:"}}),
+        document(mappings={"groups": {"claim": "cognito:groups", "prefix": "a0:"}}),
     ],
 )
 def test_no_hint_where_there_is_no_mistake(text: str):
     assert findings(text) == []
+
+
+def test_what_is_proposed_for_a_star_and_for_a_document_can_be_pasted():
+    star = document(claimValidationRules=[{"claim": "repository", "requiredValue": "my-org/*"}])
+    (found,) = [found for found in findings(star) if found["rule"] == "literal-star"]
+    assert found["hint"] == "expression: claims.repository.startsWith('my-org/')"
+    assert not [found for found in findings(rule(found["hint"].partition(": ")[2])) if found["level"] == "error"]
+    (found,) = findings(document(issuer={"url": "https://i.example/dex/.well-known/openid-configuration/"}))
+    assert found["hint"].startswith("url: https://i.example/dex, ")
 
 
 def test_strict_minds_warnings_and_not_notes():
@@ -195,6 +224,43 @@ def test_strict_minds_warnings_and_not_notes():
         (json.dumps(GOOD) + "\n", None),
         ("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n---\na: 1\n", "first document"),
         ("kind: AuthenticationConfiguration\napiVersion: v2\n", "v1 since 1.34"),
+        ("kind: AuthenticationConfig\napiVersion: apiserver.config.k8s.io/v1\n", "kind: AuthenticationConfiguration"),
+        # where a field belongs, and what it is called in other places
+        (document(audienceMatchPolicy="MatchAny"), "not here: jwt[].issuer.audienceMatchPolicy"),
+        (document(issuer={"issuerURL": "https://x.example"}), "did you mean url?"),
+        (document(issuer={"clientID": "x"}), "did you mean audiences?"),
+        (document(issuer={"caBundle": "x"}), "did you mean certificateAuthority?"),
+        (document(mappings={"usernameClaim": "x"}), "did you mean username?"),
+        (document(mappings={"extra": [{"key": "a.example/b", "value": "claims.sub"}]}), "mean valueExpression?"),
+        (document(claimValidationRules=[{"claim": "hd", "value": "x"}]), "did you mean requiredValue?"),
+        (IN_LINES.replace("- issuer", "  issuer"), "each entry begins with a dash"),
+        (document(mappings={"extra": {"a.example/b": "claims.sub"}}), "each entry begins with a dash"),
+        (document(mappings={"groups": ["groups"]}), "it is an object: {claim: NAME"),
+        (document(mappings={"username": "sub"}), "it is an object: {claim: NAME"),
+        (document(claimValidationRules=[{"claim": "hd", "requiredValue": ["a", "b"]}]), "claims.x in ['a', 'b']"),
+        (IN_LINES + "  claimValidationRules:\n  - expression: 'claims.hd == 'x''\n", "quotes inside of such quotes"),
+        # words of other languages
+        (rule("claims.hd == 'x' and has(claims.sub)"), "and is &&"),
+        (rule("claims.hd == 'x' or has(claims.sub)"), "or is ||"),
+        (rule("has(claims.hd) & has(claims.sub)"), "and is &&"),
+        (rule("${claims.hd} == 'x'"), "no template"),
+        (rule("claims.hd == \u201cx\u201d"), "text processor"),
+        (rule("claims?.hd == 'x'"), "claims.?x"),
+        (rule("if claims.hd then true"), "CONDITION ? A : B"),
+        (rule("has(claims['hd'])"), "'a-b' in claims"),
+        (rule("claims.sub.matches('(?=a)b')"), "no lookahead"),
+        (rule("claims.cognito:username == 'x'"), "in brackets"),
+        (rule("claims.custom-name == 'x'"), "in brackets"),
+        (rule("len(claims.hd) == 3"), "size(x)"),
+        (rule("claims.hd.toLowerCase() == 'x'"), "lowerAscii"),
+        (rule("claims.groups.any(g, g == 'x')"), "exists(e, …)"),
+        (rule("claims.exp > now()"), "no clock"),
+        (rule("claim.hd == 'x'"), "a claim is claims.NAME"),
+        (rule("claims.hd == x"), "a text stands in quotes"),
+        (document(userValidationRules=[{"expression": "username != 'x'"}]), "a user rule knows user"),
+        (document(userValidationRules=[{"expression": "claims.sub != 'x'"}]), "user rules have user"),
+        (document(userValidationRules=[{"expression": "user.name != 'x'"}]), "user has username, uid"),
+        (document(userValidationRules=[{"expression": "user.groups == 'x'"}]), "it is a list of strings"),
     ],
 )
 def test_a_fault_comes_with_what_was_probably_meant(text: str, hint: str | None):
@@ -203,6 +269,16 @@ def test_a_fault_comes_with_what_was_probably_meant(text: str, hint: str | None)
         assert faults == []
     else:
         assert any(hint in (fault["hint"] or "") for fault in faults), faults
+
+
+def test_nothing_is_proposed_for_a_function_that_nobody_knows():
+    (fault,) = [found for found in findings(rule("claims.hd.frobnicate() == 'x'")) if found["level"] == "error"]
+    assert fault["hint"] is None
+
+
+def test_a_field_that_may_stand_in_many_places_is_said_to_be_elsewhere_and_no_more():
+    (fault,) = findings(document(issuer={"expression": "x"}))
+    assert fault["hint"] == "there is such a field, but not here"
 
 
 def test_a_name_that_belongs_elsewhere_is_not_guessed():

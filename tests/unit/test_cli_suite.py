@@ -32,8 +32,8 @@ jwt:
 CLAIMS = {"sub": "jane", "hd": "example.com", "level": 2}
 
 
-def run(folder: Path, cases: list[dict[str, Any]], *options: str) -> tuple[int, str, str]:
-    (folder / "authn.yaml").write_text(CONFIG)
+def run(folder: Path, cases: list[dict[str, Any]], *options: str, config: str = CONFIG) -> tuple[int, str, str]:
+    (folder / "authn.yaml").write_text(config)
     suite = {"configuration": "authn.yaml", "now": "2030-01-01T00:00:00Z", "cases": cases}
     (folder / "suite.json").write_text(json.dumps(suite))
     out, err = io.StringIO(), io.StringIO()
@@ -94,6 +94,26 @@ def test_a_case_that_is_not_met(tmp_path: Path, one: dict[str, Any]):
     assert code == 1
     assert "FAILED  a case (line " in out
     assert out.endswith("0 passed, 1 failed\n")
+
+
+SEVERAL_RULES = CONFIG.replace(
+    "  - {claim: hd, requiredValue: example.com}\n",
+    "  - {expression: claims.team == 'a'}\n  - {expression: claims.none == 'a'}\n"
+    "  - {claim: hd, requiredValue: example.com}\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("claims", "refusing"),
+    [({"hd": "else"}, 2), ({}, 1), ({"none": "a"}, 0), ({"none": "a", "team": "a", "level": 0}, 3)],
+)
+def test_of_several_unmet_rules_the_one_that_gave_the_reason_counts(tmp_path: Path, claims: Any, refusing: int):
+    """A rule by claim comes first, then an expression that fails, then one that is false: as in kube-apiserver."""
+    for index in range(4):
+        one = case({"refused": f"claimValidationRules[{index}]"}, **{"team": "b", **claims})
+        code, out, _ = run(tmp_path, [one], config=SEVERAL_RULES)
+        assert code == (0 if index == refusing else 1), out
+        assert (f"(jwt[0].claimValidationRules[{refusing}])\n" in out) is (index != refusing), out
 
 
 def test_coverage_counts_the_rules_that_failed(tmp_path: Path):

@@ -64,6 +64,8 @@ def run(arguments: Namespace, world: World) -> int:
             world.say(line)
         if explained.refused_by_rule and not arguments.show_claims:
             world.say("--show-claims shows the values that each rule saw")
+        if explained.needs_fetching and not arguments.online and not arguments.claims:
+            world.say("--online fetches claims that are elsewhere")
     return CODES[explained.trace.verdict]
 
 

@@ -84,8 +84,10 @@ async def _fetch_claims(
             authenticate(configuration, token, now, keys_of, fetched)
         except ClaimNeeded as needed:
             if sources is None:
+                # The other issuers of the file vouch for claims with the CA and the address that they have there.
+                known = {url: DiscoveredKeys(one.config.issuer) for url, one in configuration.by_issuer.items()}
                 issuer = configuration.by_issuer[needed.issuer].config.issuer
-                sources = ClaimSourceResolver(issuer, keys).for_token(needed.claims, now)
+                sources = ClaimSourceResolver(issuer, keys, known=known).for_token(needed.claims, now)
             waiting.so_far(f"the claim {escaped(needed.name)}, which another source has")
             try:
                 fetched[needed.name] = await sources.value(needed.name)

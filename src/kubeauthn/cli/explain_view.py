@@ -64,6 +64,11 @@ class Explained:
     def refused_by_rule(self) -> bool:
         return any(step.number in _RULE_STEPS and step.outcome == "failed" for step in self.trace.steps)
 
+    @property
+    def needs_fetching(self) -> bool:
+        """Whether it was refused because a claim is elsewhere, and nobody fetched it."""
+        return self.trace.verdict == "refused" and "has to be fetched" in self.trace.reason
+
     def claims(self) -> dict[str, Any]:
         try:
             claims = read_token(self.token).untrusted_claims
@@ -170,7 +175,7 @@ def _told(step: Step, key: str, explained: Explained) -> Iterator[tuple[str, str
     if where:
         yield from (("aside", line) for line in escaped_lines(where))
     if step.number == _TIMES_STEP:
-        yield from (("aside", line) for line in _times(explained))
+        yield from (("aside", line) for line in _times(step, explained))
     elif step.number != _MAPPING_STEP:
         for name, value in step.inputs.items():
             yield "aside", f"{escaped(name)}: {escaped(_plain(value))}"
@@ -192,7 +197,7 @@ def _mapping(step: Step) -> list[str]:
     return [f"{escaped(step.detail, _LONGEST_VALUE)}{f'  (claim {escaped(claim)})' if claim else ''}"]
 
 
-def _times(explained: Explained) -> Iterator[str]:
+def _times(step: Step, explained: Explained) -> Iterator[str]:
     """In words, seen from the moment that counts."""
     claims = explained.claims()
     for name, said in (("iat", "issued"), ("nbf", "valid from")):
@@ -201,7 +206,7 @@ def _times(explained: Explained) -> Iterator[str]:
             away = duration(moment - explained.now)
             yield f"{name}: {said} {away} ago" if moment <= explained.now else f"{name}: {said} in {away}"
     moment = _number(claims, "exp")
-    if moment is not None:
+    if moment is not None and step.outcome != "passed":  # else the step has said it
         yield f"exp: {time_left(moment, explained.now)}"
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from kubeauthn._core.durations import duration as duration
+from kubeauthn._core.durations import plural as plural
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 LONGEST_SHOWN = 400
 """Of one name, value or line that somebody else wrote."""
-
-_UNITS = (("year", 365 * 86400), ("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
 def escaped(text: str, longest: int = LONGEST_SHOWN) -> str:
@@ -40,22 +41,6 @@ def aligned(rows: Iterable[Sequence[str]], gap: int = 3) -> list[str]:
     ]
 
 
-def duration(seconds: float) -> str:
-    """`90` is "1 minute 30 seconds", `90000` is "1 day 1 hour": the largest unit that fits, and the next one."""
-    left = int(abs(seconds))
-    first = next((index for index, (_, size) in enumerate(_UNITS) if left >= size), len(_UNITS) - 1)
-    parts: list[str] = []
-    for name, size in _UNITS[first : first + 2]:
-        count, left = divmod(left, size)
-        if count or not parts:
-            parts.append(plural(count, name))
-    return " ".join(parts)
-
-
 def time_left(moment: float, now: float) -> str:
     """ "expires in 14 minutes" or "expired 2 days ago"."""
     return f"expires in {duration(moment - now)}" if moment >= now else f"expired {duration(now - moment)} ago"
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

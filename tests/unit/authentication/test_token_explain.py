@@ -39,7 +39,7 @@ def test_a_good_token(authenticator, bench):
     assert {step.outcome for step in trace.steps} == {"passed"}
     assert [step.number for step in trace.steps] == [1, 2, 3, 4, 5, 6, 8, 8, 9, 9, 9, 9, 9, 10]
     assert trace.claims is None
-    assert trace.steps[5].detail == "ends in 10 min"
+    assert trace.steps[5].detail == "ends in 10 minutes"
 
 
 def test_every_step_is_tried_after_the_first_failure(authenticator, bench):
@@ -69,6 +69,45 @@ def test_what_is_no_token(authenticator, text):
     trace = authenticator.explain(text)
     assert trace.verdict == "not mine"
     assert outcomes(trace) == [(1, "token", "failed")]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ("ya29.a0AfH6SMBx", "two dots"),
+        ("gho_16C7e42F292c6912E7710c838347Ae178B4a", "opaque"),
+        ('{"access_token": "a.b.c"}', "id_token or status.token"),
+        (' {"status": {"token": "a.b.c"}}', "id_token or status.token"),
+        ("a.b.c.d.e", "JWE"),
+        ("a.b.c\na.b.c", "on one line"),
+        ("Authorization: Bearer opaque", "on one line"),
+        ("\ufffd\ufffde\0y\0", "UTF-16"),
+        ("x" * 1_000_000, ""),
+    ],
+)
+def test_what_is_no_token_is_told_from_one(authenticator, text, hint):
+    (step,) = authenticator.explain(text).steps
+    assert step.outcome == "failed"
+    assert hint in step.hint
+    assert bool(hint) is bool(step.hint)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "hint"),
+    [
+        ('"', '"', "jq -r"),
+        ("'", "'", "quotation marks"),
+        ("\ufeff", "", "byte order mark"),
+        ("Bearer ", "", "one line"),
+    ],
+)
+def test_what_was_copied_with_a_token_is_said_at_once(authenticator, bench, before, after, hint):
+    trace = authenticator.explain(f"{before}{bench.token(**GOOD)}{after}")
+    assert trace.verdict == "refused"
+    assert hint in trace.steps[0].hint
+    assert authenticator.explain(bench.token(**GOOD)).steps[0].hint == ""
 
 
 @pytest.mark.parametrize(
@@ -167,6 +206,16 @@ def test_an_escaped_name_shows_what_the_expression_saw(bench):
     }  # fmt: skip
     # no claim has a wrongly escaped name, though one may be written so; further down a key may
     assert rules[1].saw == {"claims.x__y__z": "<absent>", "claims.n.x__y__z": 5.0}
+
+
+@pytest.mark.parametrize("expression", ["claims.level + 1 > 2.0", "claims.list.contains('a')", "claims.level > '1'"])
+def test_types_that_differ_are_explained(bench, expression):
+    authenticator = bench.authenticator(rules=[{"expression": expression, "message": "no"}])
+    trace = authenticator.explain(bench.token(**GOOD, list=["a"]))
+    (step,) = [step for step in trace.steps if step.outcome == "failed"]
+    assert step.detail.endswith("no such overload")
+    assert "the types differ" in step.hint
+    assert "'x' in" in step.hint
 
 
 def test_what_an_expression_saw_is_hidden_with_the_claims(authenticator, bench):

@@ -18,6 +18,7 @@ from kubeauthn._core.authentication.go_time import go_time
 from kubeauthn._core.authentication.rules import check_claim_rules, check_user_rules
 from kubeauthn._core.authentication.seen import seen_values
 from kubeauthn._core.authentication.token import read_token, untrusted_issuer
+from kubeauthn._core.authentication.token_hints import token_hint
 from kubeauthn._core.authentication.trace import Evaluated, Outcome, Step, Trace, Verdict
 from kubeauthn._core.authentication.verify import (
     check_audience,
@@ -27,6 +28,7 @@ from kubeauthn._core.authentication.verify import (
     read_token_header,
 )
 from kubeauthn._core.authentication.written_times import written_times
+from kubeauthn._core.durations import duration
 from kubeauthn.cel import CelError, EvalError
 from kubeauthn.cel.typed_json import to_typed_json
 from kubeauthn.errors import KeysUnavailable, NotMine, TokenError
@@ -61,9 +63,11 @@ def explain(
     try:
         untrusted = read_token(token)
     except NotMine as error:
-        notes.add(1, "token", "failed", str(error))
+        notes.add(1, "token", "failed", str(error), hint=token_hint(token))
         return Trace(verdict, reason, "", False, user, notes.steps())
-    notes.add(1, "token", "passed", "a compact JWS of three parts", {"characters": len(token)})
+    notes.add(
+        1, "token", "passed", "a compact JWS of three parts", {"characters": len(token)}, hint=token_hint(token)
+    )  # fmt: skip
     claims = untrusted.untrusted_claims
     shown = _shown(claims, 0) if show_claims else None
     named = untrusted_issuer(claims)
@@ -150,7 +154,7 @@ class _Notes:
             result = step()
         except (TokenError, EvalError) as error:
             rule = rule or getattr(error, "rule", "")
-            hint = getattr(error, "hint", None) or ""
+            hint = getattr(error, "hint", None) or _types_hint(str(error))
             self.add(number, name, "failed", str(error), inputs, rule=rule, expression=expression, hint=hint)
             return False, None
         except ClaimNeeded as needed:
@@ -188,7 +192,7 @@ def _note_verification(
     times = written_times(untrusted)
     shown: dict[str, str] = {name: go_time(times[name]) for name in ("iat", "nbf", "exp") if name in times}
     timely, _ = notes.attempt(
-        6, "times", lambda: check_times(times, now), lambda ends: f"ends in {_duration(ends - now)}",
+        6, "times", lambda: check_times(times, now), lambda ends: f"ends in {duration(ends - now)}",
         {**shown, "now": go_time(now)},
     )  # fmt: skip
     return signed and meant and timely, True
@@ -284,6 +288,13 @@ def _as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def _types_hint(text: str) -> str:
+    """The checker knows no types of claims, so that they differ is seen only here."""
+    if not text.endswith("no such overload"):
+        return ""
+    return "the types differ: a claim's number is a double (1.0, not 1), and what a list holds is asked with 'x' in …"
+
+
 def _issuer_hint(named: str, configuration: CompiledConfiguration) -> str:
     """The mistakes that people make: a slash at the end, http, capital letters."""
     if not named:
@@ -296,14 +307,6 @@ def _issuer_hint(named: str, configuration: CompiledConfiguration) -> str:
         if url.removeprefix("https://") == named.removeprefix("http://"):
             return f"{url} is https, the token says http"
     return ""
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
 
 
 def _shown(value: Any, depth: int) -> Any:

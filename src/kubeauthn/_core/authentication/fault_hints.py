@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from kubeauthn._core.authentication.cel_fault_hints import cel_hint, unknown_name_hint
 from kubeauthn._core.authentication.faults import STRICT
+from kubeauthn._core.authentication.model import GROUP, KIND
 from kubeauthn._core.authentication.provider_document import WELL_KNOWN
-from kubeauthn._core.authentication.schema import STRUCTS
+from kubeauthn._core.authentication.schema import STRUCTS, VERSIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,25 +21,20 @@ _ENDINGS = (".crt", ".pem", ".cer", ".ca")
 ONE_LINE = "this is one text and no mapping: if it is the name of a file, give what is in the file"
 
 _BY_TEXT = (
-    ("cannot be range of a comprehension", "a claim may be anything: write dyn(…) around one that is a list"),
     ("claims.email_verified must be used", "e.g. a claim rule claims.?email_verified.orValue(true) == true"),
     ("prefix is required when claim is set", 'write prefix: "" for names as they are, or a prefix such as "oidc:"'),
-    ("must evaluate to bool", "compare it with something: a claim may be anything, and a rule wants true or false"),
     ("discoveryURL must be different from URL", f"it is the address of the document: …{WELL_KNOWN}, or leave it out"),
     ("audienceMatchPolicy must be empty or MatchAny", "leave it out, or write audienceMatchPolicy: MatchAny"),
-    ("token recognition error at: '= '", "to compare is ==: claims.x == 'y'"),
-    ("token recognition error at: '='", "to compare is ==: claims.x == 'y'"),
-    ("undeclared reference to 'startswith'", "it is written startsWith"),
-    ("undeclared reference to 'endswith'", "it is written endsWith"),
     ("issuer.audiences of type []string", "it is a list: audiences: [kubernetes]"),
     ("cannot unmarshal string into Go value of type struct", ONE_LINE),
+    ("OrExpression", "it is an object: {claim: NAME, prefix: …}, or {expression: …}"),
+    ("requiredValue of type string", "it is one text: for several write expression: claims.x in ['a', 'b']"),
+    ("did not find expected key", "are there quotes inside of such quotes, or lines that are not below each other?"),
     ("found character that cannot start any token", "is there a tab? YAML is indented with spaces alone"),
     ("did not find expected whitespace or line break", 'an expression that begins with ! is quoted: "!user…"'),
     (".expression: Required value", 'is it quoted? to YAML, a word that begins with ! is a tag: write "!user…"'),
     ("audienceMatchPolicy must be MatchAny", "write audienceMatchPolicy: MatchAny: one of the audiences is enough"),
     ("claim and expression can't both be set", "keep one of them"),
-    ("undeclared reference to 'user'", "only user rules have user; mappings and claim rules have claims"),
-    ("undeclared reference to 'claims'", "only mappings and claim rules have claims; user rules have user"),
     ("here a second one begins", "kube-apiserver would take the first document and pass over the others in silence"),
     ("must be a domain-prefixed path", "write a domain of yours before it: example.com/name"),
     ("URL scheme must be https", "keys that come over plain http are anybody's"),
@@ -53,17 +50,22 @@ def fault_hint(fault: ConfigurationFault, config: AuthenticationConfiguration | 
     if fault.kind == STRICT and fault.text.startswith("unknown field"):
         return _field_hint(fault.field)
     if fault.text.startswith("no kind "):
+        if f'"{KIND}"' not in fault.text and any(f'"{GROUP}/{version}"' in fault.text for version in VERSIONS):
+            return f"kind: {KIND}"
         return "AuthenticationConfiguration is of apiserver.config.k8s.io: v1 since 1.34, v1beta1 1.30, v1alpha1 1.29"
     if fault.text.endswith(" of type string") and "cannot unmarshal bool into" in fault.text:
         return "put it in quotes: to YAML, yes, no, on, off, true and false are no texts"
     if fault.text.endswith(" of type string") and "cannot unmarshal number into" in fault.text:
         return "put it in quotes: to YAML it is a number"
-    return text_hint(fault.text)
+    if "cannot unmarshal " in fault.text and " of type []" in fault.text and "[]string" not in fault.text:
+        return "it is a list: each entry begins with a dash"
+    of_user = "userValidationRules" in fault.field
+    return text_hint(fault.text) or unknown_name_hint(fault.text, of_user=of_user)
 
 
 def text_hint(text: str) -> str:
     """What may be added to a message of the decoder or the CEL checker, wherever it came from, or ""."""
-    return next((hint for part, hint in _BY_TEXT if part in text), "")
+    return next((hint for part, hint in _BY_TEXT if part in text), "") or cel_hint(text)
 
 
 def _authority(field: str, config: AuthenticationConfiguration) -> str:
@@ -83,23 +85,53 @@ def _authority_hint(text: str) -> str:
     return "it takes certificates in PEM, as text (certificateAuthority: |)"
 
 
+_OTHER_NAMES = {
+    "issuerurl": "url", "clientid": "audiences", "clientids": "audiences",
+    "value": "requiredValue", "requiredclaim": "claimValidationRules", "requiredclaims": "claimValidationRules",
+    "usernameclaim": "username", "groupsclaim": "groups", "rule": "expression",
+    "ca": "certificateAuthority", "cafile": "certificateAuthority", "cabundle": "certificateAuthority",
+}  # fmt: skip
+"""What the flags, other files and the KEP itself call a field, in lower case."""
+_MOST_PLACES = 2
+
+
 def _field_hint(field: str) -> str:
     from difflib import get_close_matches
 
     above, _, last = field.rpartition(".")
     name = last.partition("[")[0]
     if any(name in fields for fields in STRUCTS.values()):
-        return "there is such a field, but not here"
+        places = _places(name)
+        return "there is such a field, but not here" + (
+            f": {' or '.join(places)}" if len(places) <= _MOST_PLACES else ""
+        )
     # What is asked for is what may stand here: a name that is near to one of another place would lead astray.
     here = _fields_of(above)
-    exact = [known for known in here if known.lower() == name.lower()]
+    lower = name.lower().replace("_", "")
+    other = _OTHER_NAMES.get(lower, "")
+    if "valueExpression" in here and lower == "value":
+        other = "valueExpression"
+    exact = [known for known in here if known.lower() == lower or known == other]
     near = exact or get_close_matches(name[:60], sorted(here), n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else ""
 
 
+def _places(name: str, struct: str = KIND, above: str = "") -> list[str]:
+    """Where a field of this name may stand: `jwt[].issuer.audiences`."""
+    found: list[str] = []
+    for field, kind in STRUCTS[struct].items():
+        path = f"{above}.{field}".removeprefix(".")
+        if field == name:
+            found.append(path)
+        inner = kind.removeprefix("[]").removeprefix("*")
+        if inner in STRUCTS:
+            found += _places(name, inner, f"{path}[]" if kind.startswith("[]") else path)
+    return found
+
+
 def _fields_of(path: str) -> Mapping[str, str]:
     """What may stand below a path such as `jwt[0].issuer`; nothing where the path is not known."""
-    name = "AuthenticationConfiguration"
+    name = KIND
     for part in path.split(".") if path else ():
         name = STRUCTS.get(name, {}).get(part.partition("[")[0], "").removeprefix("[]").removeprefix("*")
     return STRUCTS.get(name, {})

@@ -13,6 +13,12 @@ from kubeauthn._core.authentication.faults import format_field
 from kubeauthn._core.authentication.list_origins import OBJECT, origin_of_value
 from kubeauthn._core.authentication.provider_document import WELL_KNOWN, discovery_address
 from kubeauthn._core.authentication.release import NEWEST
+from kubeauthn._core.authentication.value_hints import (
+    has_space_around,
+    leads_into_an_object,
+    placeholder,
+    wrong_issuer,
+)
 from kubeauthn._core.record import record, replace
 from kubeauthn.cel import CelError
 
@@ -31,6 +37,11 @@ WARNING, NOTE = "warning", "note"
 RULES = {
     "default-discovery-url": "discoveryURL is the address that is asked anyway",
     "discovery-url-without-document": "discoveryURL is the address of the document, and nothing is added to it",
+    "wrong-issuer": "no token has this issuer: it is the address of a document, or stands for many tenants",
+    "placeholder": "a text that somebody was to fill in is still there",
+    "space-around": "a text begins or ends with a space, which no token will have",
+    "literal-star": "a * is a star: values are compared as they are",
+    "dotted-claim": "a claim's name is taken whole: a dot in it leads into no object",
     "dash-prefix": "a prefix of - is a dash here; it means no prefix only in the flags",
     "unguarded-claim": "a claim is used without has() or .?",
     "never-true": "a rule can never be met, so that every token is refused",
@@ -110,12 +121,39 @@ class _Entry:
         if issuer.egress_selector_type:
             text = "says where kube-apiserver connects from: it has no effect elsewhere"
             yield Hint((*path, "egressSelectorType"), "egress-selector", NOTE, text)
+        text, cure = wrong_issuer(issuer)
+        if text:
+            yield Hint((*path, "url"), "wrong-issuer", WARNING, text, cure)
+        yield from self._text(issuer.url, (*path, "url"))
+        for index, audience in enumerate(issuer.audiences):
+            yield from self._text(audience, (*path, "audiences", index), "list each audience")
+
+    def _text(self, text: str, path: Path, instead_of_star: str = "") -> Iterator[Hint]:
+        """What is compared with a token, letter for letter."""
+        if left := placeholder(text):
+            yield Hint(path, "placeholder", WARNING, f"still has {left} in it: was it to be filled in?")
+        elif "*" in text and instead_of_star:
+            said = "has a star in it, which stands for itself: values are compared as they are"
+            yield Hint(path, "literal-star", WARNING, said, instead_of_star)
+        if has_space_around(text):
+            yield Hint(path, "space-around", WARNING, "begins or ends with a space, and is compared as it is")
+
+    def _claim(self, claim: str, path: Path) -> Iterator[Hint]:
+        if leads_into_an_object(claim):
+            said = f"is the claim that is called {claim}: the dot leads into no object"
+            yield Hint(
+                (*path, "claim"), "dotted-claim", NOTE, said, f"for what is in an object: expression: claims.{claim}"
+            )
 
     # rules
 
     def _claim_rules(self) -> Iterator[Hint]:
         for index, rule in enumerate(self._entry.claim_validation_rules):
             path = (*self._path, "claimValidationRules", index)
+            yield from self._claim(rule.claim, path)
+            begin = rule.required_value.partition("*")[0]
+            instead = f"expression: {expressions.shown_path((rule.claim,))}.startsWith({begin!r})"
+            yield from self._text(rule.required_value, (*path, "requiredValue"), instead)
             if rule.expression:
                 program = self._claims(rule.expression)
                 if program is not None:
@@ -155,6 +193,8 @@ class _Entry:
 
     def _mappings(self, mappings: ClaimMappings, path: Path) -> Iterator[Hint]:
         username = (*path, "username")
+        for name, mapping in (("username", mappings.username), ("groups", mappings.groups), ("uid", mappings.uid)):
+            yield from self._claim(mapping.claim, (*path, name))
         yield from self._prefix(mappings.username.prefix, username)
         yield from self._expression(mappings.username.expression, username, level=NOTE)
         if mappings.username.claim and not mappings.username.expression and mappings.username.claim != "sub":

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 _HTTPS = {"pattern": "^[hH][tT][tT][pP][sS]://[^/?#@]*(/[^?#]*)?$"}
+_HTTPS_OR_NONE = {"pattern": "^([hH][tT][tT][pP][sS]://[^/?#@]*(/[^?#]*)?)?$"}
+_NOT_RESERVED = r"(?!([^/]*\.)?(k8s|kubernetes)\.io/)"
 _TEXT = {"minLength": 1}
 _CEL_CLAIMS = "CEL over claims, a map of the token's claims."
 _CEL_USER = "CEL over user (username, uid, groups, extra); it must be true."
@@ -53,10 +55,11 @@ _LIMITS: dict[str, dict[str, Any]] = {
     "AuthenticationConfiguration.apiVersion": {"enum": [f"{GROUP}/{version}" for version in VERSIONS]},
     "AuthenticationConfiguration.jwt": {"maxItems": AUTHENTICATORS},
     "Issuer.url": _HTTPS,
+    "Issuer.discoveryURL": _HTTPS_OR_NONE,
     "Issuer.audiences": {"minItems": 1, "uniqueItems": True},
     "Issuer.audienceMatchPolicy": {"enum": [MATCH_ANY, "", None]},
     "Issuer.egressSelectorType": {"enum": [*EGRESS_SELECTORS, "", None]},
-    "ExtraMapping.key": {"pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[^A-Z]+$"},
+    "ExtraMapping.key": {"pattern": f"^{_NOT_RESERVED}[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[^A-Z]+$"},
     "ExtraMapping.valueExpression": _TEXT,
     "UserValidationRule.expression": _TEXT,
 }
@@ -85,6 +88,10 @@ _PREFIXED = _one_of_two(
     {**_given("expression"), "properties": {**_given("expression")["properties"], "prefix": {"type": "null"}}},
 )
 _WHOLE: dict[str, dict[str, Any]] = {
+    "AnonymousAuthConfig": {
+        "if": {"properties": {"conditions": {"type": "array", "minItems": 1}}, "required": ["conditions"]},
+        "then": {"properties": {"enabled": {"const": True}}, "required": ["enabled"]},
+    },
     "ClaimValidationRule": {
         "oneOf": _one_of_two(
             {**_given("claim"), "properties": {**_given("claim")["properties"], "message": {"enum": ["", None]}}},

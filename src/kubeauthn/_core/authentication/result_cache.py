@@ -5,7 +5,7 @@ Keys are hashes: a token is not kept. Values are packed bytes, so that a result 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 
 from kubeauthn._core.authentication import fetch_limits
 
@@ -14,25 +14,29 @@ _SPREAD = 1024
 for instance, is then not decided anew in one rush."""
 
 
+Entry = tuple[float, bytes, bytes]
+"""When it ends, what it is, and its key."""
+
+
 class ResultTable:
     """One kind of result, all with the same longest lifetime; the oldest goes first."""
 
-    __slots__ = ("_bytes", "_entries", "_lifetime", "_most", "_most_bytes")
+    __slots__ = ("_bytes", "_entries", "_lifetime", "_most", "_most_bytes", "_order")
 
     def __init__(self, lifetime: float, most: int, most_bytes: int) -> None:
         self._lifetime = lifetime
         self._most = most
         self._most_bytes = most_bytes
-        # Not a dict: that one looks for its oldest entry through the places of all that have gone before it, which
-        # takes longer than checking the token once thousands come and go.
-        self._entries: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
+        self._entries: dict[bytes, Entry] = {}
+        # Who came when. A dict would look for its oldest entry through the places of all that have gone before it, and
+        # an OrderedDict takes three times as long to take one in. What was put again is in it twice, and counts twice.
+        self._order: deque[Entry] = deque()
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: bytes, now: float) -> tuple[float, bytes] | None:
-        """When it ends, and what it is."""
+    def get(self, key: bytes, now: float) -> Entry | None:
         entry = self._entries.get(key)
         return entry if entry is not None and self.is_current(entry[0], now) else None
 
@@ -44,34 +48,39 @@ class ResultTable:
         """False if it is not remembered: too large, or over at once."""
         size = len(packed)
         # `not a > b` where `a <= b` would do: what ends at a time that is no number is not remembered either.
-        if not not_after > now or size > fetch_limits.RESULT_BYTES or self._most < 1:
+        if not not_after > now or size > fetch_limits.RESULT_BYTES or size > self._most_bytes or self._most < 1:
             return False
-        entries = self._entries
-        if key in entries:
-            self._bytes -= len(entries.pop(key)[1])
-        while entries and (len(entries) >= self._most or self._bytes + size > self._most_bytes):
-            self._drop_oldest()
         ends = now + self._lifetime * (1 - key[0] / _SPREAD)
-        entries[key] = (ends if ends < not_after else not_after, packed)
+        entry = (ends if ends < not_after else not_after, packed, key)
+        self._entries[key] = entry
+        order = self._order
+        order.append(entry)
         self._bytes += size
-        self._drop_ended(now)
+        if len(order) > self._most or self._bytes > self._most_bytes or now >= order[0][0]:
+            self._make_room(now)
         return True
 
     def clear(self) -> None:
         # A new one: somebody without the lock may be reading the old.
-        self._entries = OrderedDict()
+        self._entries = {}
+        self._order = deque()
         self._bytes = 0
 
-    def _drop_ended(self, now: float) -> None:
-        """Two at a time from the old end: memory goes back after a rush, and no call pays for all of it."""
-        for _ in range(2):
-            oldest = next(iter(self._entries.values()), None)
-            if oldest is None or now < oldest[0]:
-                return
+    def _make_room(self, now: float) -> None:
+        order = self._order
+        while len(order) > self._most or self._bytes > self._most_bytes:
             self._drop_oldest()
+        # Two at a time from the old end: memory goes back after a rush, and no call pays for all of it.
+        for _ in range(2):
+            if order and now >= order[0][0]:
+                self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        self._bytes -= len(self._entries.popitem(last=False)[1][1])
+        oldest = self._order.popleft()
+        self._bytes -= len(oldest[1])
+        key = oldest[2]
+        if self._entries.get(key) is oldest:
+            del self._entries[key]
 
 
 class ResultCache:

@@ -255,15 +255,21 @@ def differences(expect: Expectation, trace: Trace) -> list[tuple[str, str]]:
 def outcome(trace: Trace) -> str:
     if trace.user is not None:
         return f"authenticated as {json.dumps(trace.user.username, ensure_ascii=False)}"
-    return f"{trace.verdict}: {trace.reason}"
+    rule = _deciding_rule(trace) if trace.verdict == "refused" else ""
+    return f"{trace.verdict}: {trace.reason}" + (f" ({rule})" if rule else "")
 
 
 def _is_reason(wanted: str, trace: Trace) -> bool:
     """A part of the reason, or the field of the rule that gave it, with or without what stands before it."""
-    if wanted in trace.reason:
-        return True
-    deciding = next((step for step in trace.steps if step.outcome == "failed"), None)
-    return deciding is not None and (deciding.rule == wanted or deciding.rule.endswith(f".{wanted}"))
+    rule = _deciding_rule(trace)
+    return wanted in trace.reason or rule == wanted or rule.endswith(f".{wanted}")
+
+
+def _deciding_rule(trace: Trace) -> str:
+    """The rule that gave the reason. Of several that are not met it need not be the first, as in kube-apiserver."""
+    failed = [step for step in trace.steps if step.outcome == "failed"]
+    deciding = next((step for step in failed if step.detail == trace.reason), failed[0] if failed else None)
+    return deciding.rule if deciding is not None else ""
 
 
 def failed_rules(trace: Trace) -> set[str]:
