@@ -26,7 +26,8 @@ The class says who must act::
     │   └── CredentialWaiting     time: the last attempt failed, the next one is not due yet
     ├── KeyStoreError             the person whose token, TPM, key file or KMS it is: it said no or is not there
     │   ├── PinRefused            … the PIN or passphrase is wrong; it is never tried again by itself
-    │   └── KeyStoreAbsent        … it is not there, or was pulled out
+    │   ├── KeyStoreAbsent        … it is not there, or was pulled out
+    │   └── NotSigned             … it was open to us and did not sign: not touched in time, or busy. It was not the PIN
     ├── NotMine                   nobody: no configured issuer made this token, another authenticator may know it
     ├── TokenError                the token's holder: it was refused, and `rule` says by what
     │   ├── MalformedToken        … it is no compact JWS that can be read, or its claims are of the wrong type
@@ -211,6 +212,10 @@ class PinRefused(KeyStoreError):
 
 class KeyStoreAbsent(KeyStoreError):
     """The token is not there, or was pulled out."""
+
+
+class NotSigned(KeyStoreError):
+    """The key was open to us and did not sign this time: nobody touched it, say. The PIN has nothing to do with it."""
 
 
 class NotMine(KubeauthnError):

@@ -11,6 +11,7 @@ import pytest
 from tests.integration.softhsm import MODULE
 
 PIN_LOCKED, DEVICE_REMOVED = 0xA4, 0x32
+FUNCTION_FAILED, FUNCTION_REJECTED, MECHANISM_INVALID = 0x06, 0x200, 0x70
 _CODE = {
     "x86_64": {"crash": b"\x0f\x0b", "hang": b"\xeb\xfe"},
     "aarch64": {"crash": b"\x00\x00\x20\xd4", "hang": b"\x00\x00\x00\x14"},

@@ -81,7 +81,7 @@ def test_the_pkcs11_signer_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     hsm = softhsm.filled(tmp_path / "token")
     monkeypatch.setenv("SOFTHSM2_CONF", str(hsm.conf))
     checked = check(shipped(tmp_path, "pkcs11"), options=configured(hsm.configuration(object_id, pin=PIN)))
-    assert checked.faults == [], checked.report
+    assert checked.faults == [], [checked.reasons[name] for name in checked.faults]
     assert checked.results[way] == "ok"
     assert PIN not in json.dumps(checked.report)
 
@@ -162,6 +162,15 @@ def test_a_signature_that_is_none(tmp_path: Path, step: dict[str, object], text:
     assert text in checked.reasons["sign ec sha256"], checked.report
     assert checked.results["sign ec sha256"] == "fault"
     assert checked.code == 1
+
+
+def test_a_raw_signature_that_begins_as_der_does(tmp_path: Path):
+    leaf = b64encode(issue(CertificateAuthority(), NEW_KEY["p256"]())).decode()
+    body = (
+        "if request['kind'] == 'SignRequest': reply('SignResponse', signature='MDAw' + 'A' * 83 + '=')\n"
+        f"else: reply('CertificateResponse', certificate={leaf!r})"
+    )
+    assert "one after the other, not DER" in judged(script(tmp_path, body)).reasons["sign ec sha256"]
 
 
 def test_a_certificate_for_another_key(tmp_path: Path):

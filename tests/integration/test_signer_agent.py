@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeauthn._core.signerwire import SigningAlgorithm
+from kubeauthn._core.signerwire import NOT_THE_PIN_EXIT, SigningAlgorithm
 from kubeauthn._secret import Secret
 from kubeauthn.errors import EnvironmentFailure, KeyStoreAbsent, KeyStoreError, PinRefused
 from kubeauthn.plugin.signer import Configuration
@@ -357,7 +357,7 @@ def test_the_command_with_a_real_token(hsm: SoftHsm, place: Path):
         hsm.tokens.rename(away)
         gone = signer_process.sign("pkcs11", without, EC, environ)
         away.rename(hsm.tokens)
-        assert gone.returncode == 1
+        assert gone.returncode == NOT_THE_PIN_EXIT
         assert b"the module finds no token any more" in gone.stderr
         back = signer_process.sign("pkcs11", without, EC, environ)  # the same token, and within the PIN's time
         signer_process.check(leaf, back, EC)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kubeauthn._core import signerwire
-from kubeauthn._core.signerwire import SigningAlgorithm
+from kubeauthn._core.signerwire import NOT_THE_PIN_EXIT, SigningAlgorithm
 from kubeauthn.cli.signer_survey import look_into
 from kubeauthn.errors import EnvironmentFailure
 from kubeauthn.plugin.signer import Configuration
@@ -20,7 +20,14 @@ from kubeauthn.plugins.agent import wire
 from kubeauthn.plugins.agent.client import through_agent
 from kubeauthn.plugins.agent.server import AgentServer
 from tests.integration import signer_process, softhsm
-from tests.integration.rough_module import DEVICE_REMOVED, PIN_LOCKED, module_that
+from tests.integration.rough_module import (
+    DEVICE_REMOVED,
+    FUNCTION_FAILED,
+    FUNCTION_REJECTED,
+    MECHANISM_INVALID,
+    PIN_LOCKED,
+    module_that,
+)
 from tests.integration.softhsm import MODULE, PIN, SoftHsm
 
 EC = SigningAlgorithm("ec", hash="sha256")
@@ -35,8 +42,8 @@ def hsm(tmp_path_factory: pytest.TempPathFactory) -> SoftHsm:
     return made
 
 
-def said(result: subprocess.CompletedProcess[bytes]) -> str:
-    assert (result.returncode, result.stdout) == (1, b"")
+def said(result: subprocess.CompletedProcess[bytes], code: int = 1) -> str:
+    assert (result.returncode, result.stdout) == (code, b"")
     text = result.stderr.decode()
     assert PIN not in text
     assert "Traceback" not in text
@@ -45,19 +52,24 @@ def said(result: subprocess.CompletedProcess[bytes]) -> str:
 
 @token
 @pytest.mark.parametrize(
-    ("function", "code", "text"),
+    ("function", "answer", "code", "text"),
     [
-        ("C_Login", PIN_LOCKED, "the PIN of the token 'desk' is locked"),
-        ("C_SignInit", DEVICE_REMOVED, "the token 'desk' was pulled out, or is not there"),
-        ("C_Sign", DEVICE_REMOVED, "the token 'desk' was pulled out, or is not there"),
-        ("C_OpenSession", DEVICE_REMOVED, "was pulled out, or is not there"),
+        ("C_Login", PIN_LOCKED, 1, "the PIN of the token 'desk' is locked"),
+        ("C_SignInit", DEVICE_REMOVED, NOT_THE_PIN_EXIT, "the token 'desk' was pulled out, or is not there"),
+        ("C_Sign", DEVICE_REMOVED, NOT_THE_PIN_EXIT, "the token 'desk' was pulled out, or is not there"),
+        ("C_OpenSession", DEVICE_REMOVED, NOT_THE_PIN_EXIT, "was pulled out, or is not there"),
+        # The login was right: whatever keeps the key from signing now, a client may bring the PIN again.
+        ("C_Sign", FUNCTION_REJECTED, NOT_THE_PIN_EXIT, "was not allowed, or not touched in time"),
+        ("C_Sign", FUNCTION_FAILED, NOT_THE_PIN_EXIT, "failed: CKR_FUNCTION_FAILED"),
+        ("C_SignInit", MECHANISM_INVALID, NOT_THE_PIN_EXIT, "does not offer the mechanism"),
+        ("C_FindObjectsInit", FUNCTION_FAILED, NOT_THE_PIN_EXIT, "finding the key failed"),
     ],
 )
 def test_a_token_that_locks_or_vanishes_in_the_middle(
-    hsm: SoftHsm, tmp_path: Path, function: str, code: int, text: str
+    hsm: SoftHsm, tmp_path: Path, function: str, answer: int, code: int, text: str
 ):
-    configuration = hsm.configuration(pin=PIN) | {"pathLib": module_that(tmp_path, function, code)}
-    assert text in said(signer_process.sign("pkcs11", configuration, EC, hsm.environ))
+    configuration = hsm.configuration(pin=PIN) | {"pathLib": module_that(tmp_path, function, answer)}
+    assert text in said(signer_process.sign("pkcs11", configuration, EC, hsm.environ), code)
 
 
 @token

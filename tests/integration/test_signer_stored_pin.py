@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from kubeauthn._core.kubeconfig.model import AuthProvider
-from kubeauthn._core.signerwire import PIN_REFUSED_EXIT, SigningAlgorithm
+from kubeauthn._core.signerwire import NOT_THE_PIN_EXIT, PIN_REFUSED_EXIT, SigningAlgorithm
 from kubeauthn.client.exec_source import ExecOptions
 from kubeauthn.client.signer_source import ExternalSigner
 from kubeauthn.errors import CredentialError, CredentialWaiting, PluginFailed
 from kubeauthn.plugin._signer_rehearsal import verify
 from kubeauthn.testing import CertificateAuthority, FakeClock
 from tests.integration import softhsm
-from tests.integration.rough_module import module_that
+from tests.integration.rough_module import FUNCTION_REJECTED, module_that
 from tests.integration.signer_scene import SignerProgram, demanding_server
-from tests.integration.softhsm import PIN, SoftHsm
+from tests.integration.softhsm import MODULE, PIN, SoftHsm
 
 EC = SigningAlgorithm("ec", hash="sha256")
 DIGEST = bytes(32)
@@ -74,17 +74,107 @@ def test_a_stored_pin_that_is_wrong_is_not_brought_again(signer: SignerProgram, 
 
 def test_a_person_may_type_another(signer: SignerProgram):
     signer.say(SignRequest={"exit": PIN_REFUSED_EXIT})
-    client = ExternalSigner(entry(signer.path), is_terminal=lambda: True)
+    clock = FakeClock()
+    client = ExternalSigner(entry(signer.path), clock=clock, is_terminal=lambda: True)
+    for _ in range(4):  # the pause does not grow: it is the person who decides
+        with pytest.raises(PluginFailed):
+            client.sign(DIGEST, EC)
+        with pytest.raises(CredentialWaiting, match="next attempt in 1.0 s"):  # of a library that tries again at once
+            client.sign(DIGEST, EC)
+        clock.advance(1.1)
+    signer.say(SignRequest={})
+    assert client.sign(DIGEST, EC)
+    assert signer.count("SignRequest") == 5
+
+
+FOREIGN = [{"pin": "1"}, {"userPin": "1"}, {"pin-file": "/pin"}, {"hsm_password": "1"}, {"keySecret": "1"}]
+
+
+@pytest.mark.parametrize("stored", FOREIGN, ids=[next(iter(one)) for one in FOREIGN])
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "no terminal"])
+@pytest.mark.parametrize("ending", [{"exit": 1}, {"exit": 2}, {"print": "CKR_PIN_INCORRECT"}], ids=["1", "2", "0"])
+def test_a_signer_that_does_not_say_what_failed_gets_a_stored_pin_once(
+    signer: SignerProgram, stored: dict[str, str], terminal: bool, ending: dict[str, Any]
+):
+    """Other people's signers end with 1 for everything, a wrong PIN included."""
+    clock = FakeClock()
+    signer.say(SignRequest=ending)
+    client = ExternalSigner(entry(signer.path, **stored), clock=clock, is_terminal=lambda: terminal)
+    with pytest.raises(CredentialError):
+        client.sign(DIGEST, EC)
+    for _ in range(4):
+        clock.advance(3600)
+        with pytest.raises(PluginFailed, match="the stored PIN may have been wrong, and is not tried again") as caught:
+            client.sign(DIGEST, EC)
+        assert "exit code 75" in (caught.value.hint or "")
+        with pytest.raises(PluginFailed, match="is not tried again"):
+            client.make_credential()
+    assert (signer.count("SignRequest"), signer.count("CertificateRequest")) == (1, 0)
+
+
+@pytest.mark.parametrize("code", [1, PIN_REFUSED_EXIT])
+def test_a_signer_that_logs_in_for_its_certificate(signer: SignerProgram, code: int):
+    clock = FakeClock()
+    signer.say(CertificateRequest={"exit": code})
+    client = ExternalSigner(entry(signer.path, pin="1"), clock=clock, **no_terminal)
+    for _ in range(4):
+        with pytest.raises(CredentialError):
+            client.source.get()
+        clock.advance(3600)
+    with pytest.raises(PluginFailed, match="is not tried again"):
+        client.sign(DIGEST, EC)
+    assert (signer.count("SignRequest"), signer.count("CertificateRequest")) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["pinSource", "pathExec", "mapping", "spinner", "objectId"])
+def test_what_is_no_stored_pin(signer: SignerProgram, name: str):
+    clock = FakeClock()
+    signer.say(SignRequest={"exit": 1})
+    more = {} if name == "pathExec" else {name: "prompt"}
+    client = ExternalSigner(entry(signer.path, **more), clock=clock, **no_terminal)
     with pytest.raises(PluginFailed):
         client.sign(DIGEST, EC)
+    clock.advance(1.1)
     signer.say(SignRequest={})
     assert client.sign(DIGEST, EC)
 
 
-def test_other_failures_pass_with_time(signer: SignerProgram):
-    """A token that was not there may be there later."""
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "no terminal"])
+def test_handshakes_that_waited_share_the_failure_of_the_first(signer: SignerProgram, terminal: bool):
+    """Wherever the signer has its PIN from: eight wrong ones at once lock every token."""
+    signer.say(SignRequest={"hang": 0.3, "exit": 1})
+    client = ExternalSigner(
+        entry(signer.path), ExecOptions(seconds=20.0), clock=FakeClock(), is_terminal=lambda: terminal
+    )
+
+    def fails(_: int) -> bool:
+        with pytest.raises(CredentialError):
+            client.sign(DIGEST, EC)
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(fails, range(8))) == [True] * 8
+    assert signer.count("SignRequest") == 1
+
+
+def test_a_signer_that_had_to_be_ended_was_not_refused(signer: SignerProgram):
+    """It waited for a touch: the PIN was right, or was not brought."""
     clock = FakeClock()
-    signer.say(SignRequest={"exit": 1})
+    signer.say(SignRequest={"hang": 20})
+    client = ExternalSigner(entry(signer.path, pin="1"), ExecOptions(seconds=0.5), clock=clock, **no_terminal)
+    with pytest.raises(PluginFailed, match="did not answer"):
+        client.sign(DIGEST, EC)
+    clock.advance(1.1)
+    signer.say(SignRequest={"exit": NOT_THE_PIN_EXIT})
+    with pytest.raises(PluginFailed, match="exit code 75|did not answer"):
+        client.sign(DIGEST, EC)
+    assert signer.count("SignRequest") == 2
+
+
+def test_other_failures_pass_with_time(signer: SignerProgram):
+    """A token that was not there may be there later, and the signer says that it was this."""
+    clock = FakeClock()
+    signer.say(SignRequest={"exit": NOT_THE_PIN_EXIT})
     client = ExternalSigner(entry(signer.path, pin="1"), clock=clock, **no_terminal)
     with pytest.raises(PluginFailed):
         client.sign(DIGEST, EC)
@@ -118,11 +208,14 @@ def test_once_it_was_right_signatures_are_made_in_parallel(signer: SignerProgram
 
 
 @token
-def test_a_token_that_does_not_say_that_it_counts(hsm: SoftHsm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("answer", [PIN_INCORRECT, 0x05, 0x06, 0x30], ids=["PIN", "general", "function", "device"])
+def test_a_token_that_does_not_say_that_it_counts(
+    hsm: SoftHsm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: int
+):
     """SoftHSM2's own flag is never set here: the module answers for it. The client alone remembers."""
     for name, value in hsm.environ.items():
         monkeypatch.setenv(name, value)
-    module = module_that(tmp_path, "C_Login", PIN_INCORRECT)
+    module = module_that(tmp_path, "C_Login", answer)
     clock = FakeClock()
     configuration = hsm.configuration(pin="00000000") | {"pathLib": module}
     client = ExternalSigner(entry(pkcs11_program(tmp_path), **configuration), clock=clock, **no_terminal)
@@ -131,6 +224,25 @@ def test_a_token_that_does_not_say_that_it_counts(hsm: SoftHsm, tmp_path: Path, 
     clock.advance(3600)
     with pytest.raises(PluginFailed, match="a stored one is not tried again"):
         client.sign(DIGEST, EC)
+
+
+@token
+def test_a_key_that_nobody_touched_gets_its_stored_pin_again(
+    hsm: SoftHsm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The login was right, so it was not the PIN; and somebody may be there the next time."""
+    for name, value in hsm.environ.items():
+        monkeypatch.setenv(name, value)
+    module = Path(module_that(tmp_path, "C_Sign", FUNCTION_REJECTED))
+    clock = FakeClock()
+    configuration = hsm.configuration(pin=PIN) | {"pathLib": str(module)}
+    client = ExternalSigner(entry(pkcs11_program(tmp_path), **configuration), clock=clock, **no_terminal)
+    with pytest.raises(PluginFailed, match="failed with exit code 75"):
+        client.sign(DIGEST, EC)
+    module.unlink()
+    module.write_bytes(Path(MODULE).read_bytes())
+    clock.advance(1.1)
+    assert client.sign(DIGEST, EC)
 
 
 @token

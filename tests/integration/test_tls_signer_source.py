@@ -236,11 +236,12 @@ def test_a_person_is_asked_by_one_at_a_time(scene: Scene):
 def test_without_a_person_signatures_are_made_in_parallel(scene: Scene):
     from kubeauthn.client.signer_source import ExternalSigner
 
-    # Each waits for the other's request to be there: one after the other they would wait for ever.
     entry = AuthProvider("externalSigner", (("pathExec", str(scene.signer.path)),))
-    scene.signer.say(SignRequest={"together": 2})
     signer = ExternalSigner(entry, ExecOptions(seconds=20.0), is_terminal=lambda: False)
     algorithm = SigningAlgorithm("ec", hash="sha256")
+    signer.sign(bytes(32), algorithm)  # until a first one was made, it is one at a time
+    # Each waits for the other's request to be there: one after the other they would wait for ever.
+    scene.signer.say(SignRequest={"together": 3})
     with ThreadPoolExecutor(2) as pool:
         signatures = list(pool.map(lambda _: signer.sign(bytes(32), algorithm), range(2)))
     assert len(set(signatures)) == 2

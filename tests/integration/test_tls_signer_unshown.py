@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _ssl
 import asyncio
+import ctypes
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +61,38 @@ def on_a_loop(server: DemandingServer, context: ssl.SSLContext) -> None:
         await writer.wait_closed()
 
     asyncio.run(ask())
+
+
+@pytest.mark.parametrize("drive", [DemandingServer.ask, on_a_loop], ids=["sync", "asyncio"])
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("kind", ["p256", "ed25519"])
+def test_a_server_that_wants_a_certificate_and_takes_no_signature_of_this_key(
+    ca: CertificateAuthority, version: str, drive: Drive, kind: str
+):
+    """With TLS 1.2 the server ends the handshake, by an alert that could mean anything."""
+    signer = MemorySigner(NEW_KEY[kind]())
+    with demanding_server(ca, version) as server:
+        context = signing_context(issue(ca, signer.key), signer, certificate_authority=ca.certificate_pem)
+        take_only(server.context, b"RSA-PSS+SHA256:RSA+SHA256")
+        for _ in range(20):  # a connection that is reset may lose the alert
+            with pytest.raises((SigningFailed, ConnectionResetError)) as caught:
+                drive(server, context)
+            if isinstance(caught.value, SigningFailed):
+                break
+        assert "takes no signature that this key can make: none was shown" in str(caught.value)
+        assert isinstance(caught.value.__cause__, ssl.SSLError) == (version == "1.2")
+        take_only(server.context, b"ECDSA+SHA256:ed25519:RSA+SHA256")
+        drive(server, context)
+    assert len(signer.asked) == 1
+
+
+def take_only(context: ssl.SSLContext, algorithms: bytes) -> None:
+    """Of clients' signatures. Python's `ssl` has no setting for it before 3.15."""
+    bridge = installation._bridge
+    assert bridge is not None
+    control = ctypes.PyDLL(_ssl.__file__).SSL_CTX_ctrl
+    control.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_long, ctypes.c_char_p)
+    assert control(bridge.pointer.of(context), 102, 0, algorithms) == 1  # SSL_CTRL_SET_CLIENT_SIGALGS_LIST
 
 
 @pytest.mark.parametrize("drive", [DemandingServer.ask, on_a_loop], ids=["sync", "asyncio"])

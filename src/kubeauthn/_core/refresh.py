@@ -59,7 +59,8 @@ class RefreshState:
         return True
 
     def lost(self, credential: Credential, message: str, now: float) -> None:
-        """Nobody listens at the proxy it leads through. When the next one never works either, it is time to wait."""
+        """Nobody listens at the proxy it leads through, or its signer has another key by now. When the next one never
+        works either, it is time to wait."""
         if credential is not self.current:
             return
         self.current = None

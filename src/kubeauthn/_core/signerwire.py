@@ -35,6 +35,9 @@ HASH_OPTIONS = "crypto.Hash"
 PIN_REFUSED_EXIT = 77
 """Ours: so ends a signer whose PIN was wrong (`EX_NOPERM` of sysexits.h). A client brings no stored one again."""
 
+NOT_THE_PIN_EXIT = 75
+"""Ours: what failed was not the PIN and may pass (`EX_TEMPFAIL`): the token is not there, or was not touched."""
+
 GO_HASHES = {"sha256": 5, "sha384": 6, "sha512": 7}
 HASH_BYTES = {"sha256": 32, "sha384": 48, "sha512": 64}
 _HASH_OF_NUMBER = {number: name for name, number in GO_HASHES.items()}

@@ -21,7 +21,7 @@ _CLIENT_USES = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDE
 class SigningIdentity(ClientIdentity):
     """A chain with what signs for it. `key` is empty. Equal when the chain is and the same signer signs."""
 
-    __slots__ = ("chain", "refused", "sign")
+    __slots__ = ("chain", "refused", "sign", "unfit")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class SigningIdentity(ClientIdentity):
         not_before: float,
         not_after: float,
         refused: Callable[[], None] | None = None,
+        unfit: Callable[[str], None] | None = None,
     ) -> None:
         pem = b"".join(x509.load_der_x509_certificate(der).public_bytes(Encoding.PEM) for der in chain)
         super().__init__(pem, Secret(""), not_before=not_before, not_after=not_after)
@@ -38,6 +39,8 @@ class SigningIdentity(ClientIdentity):
         self.sign = sign
         self.refused = refused
         """To be told when a server answers the certificate with a TLS alert."""
+        self.unfit = unfit
+        """To be told, with the reason, when what the signer returned is no signature by this certificate's key."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SigningIdentity):
@@ -54,6 +57,7 @@ def signing_identity(
     now: float,
     *,
     refused: Callable[[], None] | None = None,
+    unfit: Callable[[str], None] | None = None,
 ) -> SigningIdentity:
     """What a signer returned as its certificate (DER, leaf first), if it can be used now."""
     try:
@@ -76,4 +80,4 @@ def signing_identity(
             f"the signer's certificate is not valid before {rfc3339.format(not_before)}",
             hint="compare the clocks of this machine and of the one that signed the certificate",
         )
-    return SigningIdentity(chain, sign, not_before=not_before, not_after=not_after, refused=refused)
+    return SigningIdentity(chain, sign, not_before=not_before, not_after=not_after, refused=refused, unfit=unfit)

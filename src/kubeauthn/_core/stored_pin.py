@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _DESCRIPTOR = "fd:"
+_PIN_WORDS = frozenset(("pin", "password", "passphrase", "passwd", "secret"))
 
 
 def holds_pin(configuration: Mapping[str, str]) -> bool:
@@ -15,8 +16,23 @@ def holds_pin(configuration: Mapping[str, str]) -> bool:
 
 
 def stores_pin(configuration: Mapping[str, str]) -> bool:
-    """Whether every signature gets the same PIN: what is wrong once stays wrong."""
-    return holds_pin(configuration) or configuration.get("pinSource", "") not in ("", "prompt")
+    """Whether every signature gets the same PIN: what is wrong once stays wrong.
+
+    Other people's signers have keys of their own for it (`userPin`, `pin-file`): a key that is called so counts.
+    """
+    return holds_pin(configuration) or any(
+        bool(value) and (name, value) != ("pinSource", "prompt") and not _PIN_WORDS.isdisjoint(_words(name))
+        for name, value in configuration.items()
+    )
+
+
+def _words(name: str) -> list[str]:
+    """`userPin`, `user_pin` and `user-pin` are "user" and "pin"; and `mapping` has no PIN in it."""
+    spaced = "".join(
+        f" {letter}" if letter.isupper() and before.islower() else letter
+        for before, letter in zip(f" {name}", name, strict=False)
+    )
+    return spaced.replace("_", " ").replace("-", " ").lower().split()
 
 
 def pin_descriptor(configuration: Mapping[str, str]) -> int | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import struct
 
 from kubeauthn._core.record import record
-from kubeauthn._core.tpm2_codes import describe
+from kubeauthn._core.tpm2_codes import PASSING, describe
 from kubeauthn._secret import Secret
-from kubeauthn.errors import KeyStoreError, PinRefused
+from kubeauthn.errors import KeyStoreError, NotSigned, PinRefused
 
 RSA, ECC = 0x0001, 0x0023
 NULL = 0x0010
@@ -97,7 +97,9 @@ def parameters(response: bytes, what: str) -> Reader:
         raise KeyStoreError(f"the TPM's response to {what} says {size} bytes and has {len(response)}")
     if code:
         name, meaning = describe(code)
-        kind = PinRefused if code & 0x80 and (code & 0x3F | 0x80) in _AUTHORISATION_CODES else KeyStoreError
+        kind: type[KeyStoreError] = NotSigned if code in PASSING else KeyStoreError
+        if code & 0x80 and (code & 0x3F | 0x80) in _AUTHORISATION_CODES:
+            kind = PinRefused
         raise kind(f"the TPM refused {what}: {meaning} ({name}, 0x{code:03x})")
     if tag == _SESSIONS:
         reader.number(4)  # the size of the parameters; the session's part behind them says nothing we need

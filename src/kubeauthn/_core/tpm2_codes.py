@@ -47,6 +47,8 @@ _FORMAT_ZERO = {
 
 BUSY = (0x908, 0x90A, 0x922)
 """Warnings after which the same command may be sent again: nothing was tried yet."""
+PASSING = (*BUSY, 0x902, 0x903)
+"""The same, and those that end when other programs are done with the TPM."""
 
 
 def describe(code: int) -> tuple[str, str]:

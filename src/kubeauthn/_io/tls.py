@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from kubeauthn._core.credential import ClientIdentity
 from kubeauthn._core.execproxy import TLS_NAME, ProxyIdentity
 from kubeauthn._core.kubeconfig.model import Cluster
+from kubeauthn._io.descriptors import path_of
 from kubeauthn.errors import EnvironmentFailure, KubeconfigError, StaticCredentialError
 
 _ENDS = "_kubeauthn_ends"
@@ -109,7 +110,7 @@ def load_identity(context: ssl.SSLContext, identity: ClientIdentity) -> None:
         from kubeauthn._io.tls_signer import install
 
         if isinstance(identity, SigningIdentity):
-            install(context, identity.chain, identity.sign, refused=identity.refused)
+            install(context, identity.chain, identity.sign, refused=identity.refused, unfit=identity.unfit)
             return
     with contextlib.ExitStack() as stack:
         certificate = stack.enter_context(path_to_memory(identity.certificate))
@@ -158,7 +159,7 @@ def path_to_memory(data: bytes) -> Iterator[str]:
         try:
             with open(descriptor, "wb", closefd=False) as file:
                 file.write(data)
-            yield f"/proc/self/fd/{descriptor}"
+            yield path_of(descriptor)
         finally:
             os.close(descriptor)
     elif os.path.isdir("/dev/fd"):
@@ -185,7 +186,7 @@ def path_to_pipe(data: bytes) -> Iterator[str]:
             os.close(writable)
         if not complete:
             raise EnvironmentFailure(f"a certificate or key of {len(data)} bytes is too large to load on this platform")
-        yield f"/dev/fd/{readable}"
+        yield path_of(readable)
     finally:
         os.close(readable)
 

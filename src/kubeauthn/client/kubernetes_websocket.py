@@ -7,7 +7,7 @@ from typing import Any
 
 from urllib3 import PoolManager
 from urllib3.util.proxy import connection_requires_http_tunnel
-from websocket import WebSocket, WebSocketBadStatusException, enableTrace
+from websocket import WebSocket, WebSocketBadStatusException, WebSocketTimeoutException, enableTrace
 
 from kubeauthn._core.credential import Credential
 from kubeauthn.client._urllib3_family import CredentialPool, Headers, with_credential
@@ -97,8 +97,22 @@ def _connect_as(
     return websocket
 
 
+class _ClosesItself(WebSocket):
+    """After a failure to read nothing can come any more, and `PortForward` of the official client leaves it at that:
+    its thread ends, and the connection would stay open until the garbage collector finds it."""
+
+    def recv_frame(self) -> Any:
+        try:
+            return super().recv_frame()  # type: ignore[no-untyped-call]
+        except WebSocketTimeoutException:
+            raise
+        except Exception:
+            self.shutdown()  # type: ignore[no-untyped-call]
+            raise
+
+
 def _connect(pool: PoolManager, url: str, server_url: str, headers: Headers) -> WebSocket:
-    websocket = WebSocket(skip_utf8_validation=False)
+    websocket = _ClosesItself(skip_utf8_validation=False)
     websocket.connect(  # type: ignore[no-untyped-call]
         url,
         socket=_open_socket(pool, server_url),

@@ -69,7 +69,7 @@ class RefreshedSource:
             self._state.refused(credential, self._clock())
 
     def lost(self, credential: Credential, message: str) -> None:
-        """The proxy of `credential` is gone: it is not used again. Nothing happens if it was already replaced."""
+        """The proxy or the key of `credential` is gone: it is not used again. Nothing happens if it was replaced."""
         with self._lock:
             self._state.lost(credential, message, self._clock())
 

@@ -34,6 +34,7 @@ from kubeauthn.errors import (
     PluginFailed,
     PluginNotFound,
     PluginReplyError,
+    PluginTimeout,
 )
 
 NAME = "externalSigner"
@@ -58,7 +59,8 @@ class ExternalSigner:
         self._one_person = threading.Lock()
         self._last: Credential | None = None
         self._pause = SigningPause()
-        self._stores_pin = self._on_trial = stores_pin(self._configuration)
+        self._stores_pin = stores_pin(self._configuration)
+        self._on_trial = True
         self._trial = threading.Lock()
         self.source = RefreshedSource(self.make_credential, clock=clock)
         self.command = self._configuration.get(signerwire.PATH_KEY, "")
@@ -70,11 +72,23 @@ class ExternalSigner:
 
         # 1. Can this interpreter use such a certificate at all? Else nobody is asked for anything.
         check_support()
-        # 2. The certificate, checked before anybody sees it.
-        reply = self._ask(signerwire.encode_certificate_request(self._configuration))
-        chain = self._understood(signerwire.decode_certificate_reply, reply)
-        identity = signing_identity(chain, self.sign, self._clock(), refused=self._refused_by_alert)
-        # 3. Used until it ends, or a server refuses it.
+        # 2. The certificate, checked before anybody sees it. Some signers log in for that already.
+        if (refusal := self._pause.refusal()) is not None:
+            raise refusal
+        try:
+            reply = self._ask(signerwire.encode_certificate_request(self._configuration))
+            chain = self._understood(signerwire.decode_certificate_reply, reply)
+        except CredentialError as error:
+            self._note_pin(error)
+            raise
+        identity = signing_identity(
+            chain,
+            self.sign,
+            self._clock(),
+            refused=lambda: self._refused_by_alert(chain),
+            unfit=lambda reason: self._unfit(chain, reason),
+        )
+        # 3. Used until it ends, a server refuses it, or the signer has another key by now.
         metrics.set_certificate_expiry(self, identity.not_after)
         self._last = Credential(identity=identity, expires_at=identity.not_after)
         return self._last
@@ -82,35 +96,48 @@ class ExternalSigner:
     def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
         """One signature, which the TLS bridge verifies before it is used."""
         request = signerwire.encode_sign_request(self._configuration, digest, algorithm)
-        with self._stored_pin_on_trial():
+        with self._turn():
             if (standing := self._pause.standing(self._clock())) is not None:
                 raise standing
             try:
                 signature = self._understood(signerwire.decode_sign_reply, self._ask(request))
             except CredentialError as error:
-                self._note_failure(error)
+                self._on_trial = True
+                if not self._note_pin(error):
+                    self._pause.failed(str(error), self._clock(), person=self._has_person())
                 raise
             self._pause.succeeded()
             self._on_trial = False
         return signature
 
     @contextmanager
-    def _stored_pin_on_trial(self) -> Iterator[None]:
-        """One signature at a time until one was made: handshakes that begin together would each bring a wrong PIN."""
+    def _turn(self) -> Iterator[None]:
+        """One signature at a time until one was made, and after each that failed; always where a person is asked.
+
+        Handshakes that begin together would each bring a wrong PIN. Those that waited share the failure of the first.
+        """
         with ExitStack() as stack:
-            if self._on_trial:
+            if self._on_trial or self._has_person():
                 stack.enter_context(self._trial)
-            if not self._on_trial:
+            if not self._on_trial and not self._has_person():
                 stack.close()
             yield
 
-    def _note_failure(self, error: CredentialError) -> None:
-        has_person = self._has_person()
-        wrong_pin = isinstance(error, PluginFailed) and error.exit_code == signerwire.PIN_REFUSED_EXIT
-        if wrong_pin and (self._stores_pin or not has_person):
+    def _note_pin(self, error: CredentialError) -> bool:
+        """Whether nothing is asked for again, because the PIN was wrong, or is stored and may have been.
+
+        Ours say so by their exit code. Other people's have one for everything, or print what is no answer. A signer
+        that had to be ended was waiting for something: it had not been refused.
+        """
+        code = error.exit_code if isinstance(error, PluginFailed) else None
+        ran = isinstance(error, PluginFailed | PluginReplyError) and not isinstance(error, PluginTimeout)
+        if code == signerwire.PIN_REFUSED_EXIT and (self._stores_pin or not self._has_person()):
             self._pause.refused(str(error))
-        elif not has_person:  # who decides for themselves when to try again
-            self._pause.failed(str(error), self._clock())
+            return True
+        if ran and self._stores_pin and code != signerwire.NOT_THE_PIN_EXIT:
+            self._pause.perhaps_refused(str(error))
+            return True
+        return False
 
     def _ask(self, request: str) -> bytes:
         if not self._has_person():
@@ -175,9 +202,19 @@ class ExternalSigner:
         except PluginReplyError as error:
             raise PluginReplyError(f"external signer {self.command}: {error}", hint=error.hint) from None
 
-    def _refused_by_alert(self) -> None:
-        if self._last is not None:
-            self.source.refused(self._last)
+    def _refused_by_alert(self, chain: tuple[bytes, ...]) -> None:
+        if (credential := self._last_with(chain)) is not None:
+            self.source.refused(credential)
+
+    def _unfit(self, chain: tuple[bytes, ...], reason: str) -> None:
+        """The token may have been given another key, and a certificate for it, since this one was fetched."""
+        if (credential := self._last_with(chain)) is not None:
+            self.source.lost(credential, reason)
+
+    def _last_with(self, chain: tuple[bytes, ...]) -> Credential | None:
+        """Not a later one: connections are still made with contexts of an earlier."""
+        last = self._last
+        return last if last is not None and getattr(last.identity, "chain", None) == chain else None
 
     def _after_fork(self) -> None:
         self._one_person = threading.Lock()

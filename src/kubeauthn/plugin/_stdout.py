@@ -7,6 +7,12 @@ import sys
 
 from kubeauthn.errors import EnvironmentFailure
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_END_SECONDS = 2.0
+
 
 class GuardedStdout:
     """From here on everything that goes to file descriptor 1 comes out on standard error.
@@ -19,6 +25,7 @@ class GuardedStdout:
     def __init__(self) -> None:
         try:
             self._real: int | None = _duplicate_above_standard(1)
+            self._answers = False
         except OSError:
             raise EnvironmentFailure("standard output is closed: there is nobody to give a credential to") from None
         os.dup2(2, 1)
@@ -29,8 +36,35 @@ class GuardedStdout:
             # It was made for a pipe, and would hold back the question that a person is to answer.
             sys.stdout.reconfigure(line_buffering=True)
 
+    def end_when_nobody_reads(self) -> None:
+        """Whoever asked was killed: do not go on asking a person, or hold a token.
+
+        By the pipe, whose other end went with them. A parent's end tells less: it may have been a shell's.
+        """
+        try:
+            from select import poll
+        except ImportError:
+            return  # a system without it
+        from _thread import start_new_thread
+
+        if self._real is not None:
+            poller = poll()
+            poller.register(self._real, 0)  # the other end's going is always told
+            start_new_thread(self._end_after, (poller.poll,))
+
+    def _end_after(self, wait: Callable[[], object]) -> None:
+        import signal
+        from time import sleep
+
+        wait()
+        if not self._answers:
+            os.kill(os.getpid(), signal.SIGINT)  # so that a terminal is put back as it was
+            sleep(_END_SECONDS)
+            os._exit(130)  # a module that does not answer
+
     def send(self, document: str) -> None:
         """Write the document and close."""
+        self._answers = True
         if self._real is None:
             raise EnvironmentFailure("this is a forked child of the plugin: only the plugin itself answers the client")
         rest = memoryview(f"{document}\n".encode())

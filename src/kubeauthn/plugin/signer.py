@@ -28,7 +28,16 @@ import sys
 from kubeauthn._core import signerwire
 from kubeauthn._core.signature_forms import digest_info, ecdsa_der
 from kubeauthn._core.signerwire import SigningAlgorithm, SignRequest
-from kubeauthn.errors import KubeauthnError, PinRefused, PluginReplyError, SignerRequestError, UsageError
+from kubeauthn.errors import (
+    EnvironmentFailure,
+    KeyStoreAbsent,
+    KubeauthnError,
+    NotSigned,
+    PinRefused,
+    PluginReplyError,
+    SignerRequestError,
+    UsageError,
+)
 from kubeauthn.plugin._environment import take_out
 from kubeauthn.plugin._stdout import GuardedStdout
 from kubeauthn.plugin.prompt import ask_secret, confirm, tell
@@ -89,14 +98,15 @@ class Configuration(dict[str, str]):
 def run(signer: Signer | Makes) -> NoReturn:
     """Answer the client's one request, and end the program.
 
-    Exit code 0 and one document on standard output; or 1 (77 for `PinRefused`, 130 after Ctrl-C), a line on standard
-    error, and nothing on standard output.
+    Exit code 0 and one document on standard output; or 1 (77 for `PinRefused`, 75 for `KeyStoreAbsent`, `NotSigned`
+    and `EnvironmentFailure`, 130 after Ctrl-C), a line on standard error, and nothing on standard output.
     """
     text = take_out(signerwire.VARIABLE)  # before anything else: it may hold a PIN
     _no_core_dumps()
     code = 0
     try:
         stdout = GuardedStdout()
+        stdout.end_when_nobody_reads()
         stdout.send(answer(signer, text))
     except KeyboardInterrupt:
         code = 130
@@ -105,9 +115,16 @@ def run(signer: Signer | Makes) -> NoReturn:
         code = code or 1
         _say("error", end.code if isinstance(end.code, str) else "the signer ended the program before it answered")
     except BaseException as error:
-        code = signerwire.PIN_REFUSED_EXIT if isinstance(error, PinRefused) else 1
+        code = _exit_code(error)
         _report(error)
     sys.exit(code)
+
+
+def _exit_code(error: BaseException) -> int:
+    if isinstance(error, PinRefused):
+        return signerwire.PIN_REFUSED_EXIT
+    passing = KeyStoreAbsent | NotSigned | EnvironmentFailure
+    return signerwire.NOT_THE_PIN_EXIT if isinstance(error, passing) else 1
 
 
 def _no_core_dumps() -> None:

@@ -34,6 +34,8 @@ class CryptokiError(KeyStoreError):
 
     def __init__(self, code: int) -> None:
         self.name = ck.RESULTS.get(code, f"{code:#x}")
+        self.at_login = False
+        """Whether it answered a PIN."""
         super().__init__(f"CKR_{self.name}")
 
 
@@ -290,7 +292,11 @@ class Session:
 
     def _log_in(self, user: int, pin: str | None) -> None:
         content = pin.encode("utf-8", "surrogateescape") if pin is not None else None
-        self._call("C_Login", c_ulong(user), content, c_ulong(len(content or b"")))
+        try:
+            self._call("C_Login", c_ulong(user), content, c_ulong(len(content or b"")))
+        except CryptokiError as error:
+            error.at_login = True
+            raise
 
 
 def _check(code: int) -> None:

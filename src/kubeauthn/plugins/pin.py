@@ -36,6 +36,12 @@ def pins_of(configuration: Mapping[str, str]) -> Pins:
     """The source that the configuration names. Nothing is asked before it is called."""
     if configuration.get("pin"):
         return lambda question: written_pin(question, configuration["pin"])
+    if not configuration.get("pinSource") and "pin-source=" in configuration.get("uri", ""):
+        # Passed over, somebody would be asked for a PIN though the entry says where it is.
+        raise UsageError(
+            "uri: its pin-source is not read",
+            hint="write pinSource beside it: prompt, keyring:kubeauthn/NAME or fd:NUMBER",
+        )
     source = configuration.get("pinSource") or "prompt"
     kind, _, place = source.partition(":")
     if source == "prompt":

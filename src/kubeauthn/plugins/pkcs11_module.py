@@ -8,8 +8,9 @@ import sys
 from _thread import allocate_lock
 from contextlib import contextmanager
 
-from kubeauthn.errors import KeyStoreAbsent, KeyStoreError, PinRefused
+from kubeauthn.errors import KeyStoreAbsent, KeyStoreError, NotSigned, PinRefused
 from kubeauthn.plugins.cryptoki import CryptokiError, Module
+from kubeauthn.plugins.module_turn import module_turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _GONE = (
     "CRYPTOKI_NOT_INITIALIZED",
 )
 """What modules answer when the token was pulled out, each in its own way."""
+_UNCLEAR = ("DEVICE_ERROR", "FUNCTION_FAILED", "GENERAL_ERROR")
+"""They say nothing. At a login some modules answer a wrong PIN so: it must not be brought again because of them."""
 _WRONG_PIN = ("PIN_INCORRECT", "PIN_INVALID", "PIN_LEN_RANGE")
 _loaded: dict[str, Module] = {}
 _loading = allocate_lock()
@@ -44,7 +47,8 @@ def load_module(path: str) -> Module:
     with _loading:
         if real not in _loaded:
             try:
-                _loaded[real] = Module(real)
+                with module_turn(real):
+                    _loaded[real] = Module(real)
             except (CryptokiError, OSError) as error:
                 text = str(error).replace("\n", " ").strip()[:300]
                 raise KeyStoreError(f"pathLib: {path} cannot be loaded: {text}") from None
@@ -121,11 +125,22 @@ def _check_architecture(path: str) -> None:
 
 
 @contextmanager
-def in_words(what: str, where: str = "the token") -> Iterator[None]:
-    """Turns the module's codes into errors that say who must act. Never with a value: not the PIN, not the digest."""
+def in_words(
+    what: str, where: str = "the token", *, before_login: bool = False, open_to_us: bool = False
+) -> Iterator[None]:
+    """Turns the module's codes into errors that say who must act. Never with a value: not the PIN, not the digest.
+
+    What is unclear `before_login` cannot have been the PIN, and may pass. Nor can it be the PIN where the key is
+    `open_to_us`, whatever the module says, unless it says it to a PIN.
+    """
     try:
         yield
     except CryptokiError as error:
+        if error.at_login and error.name in _UNCLEAR:
+            raise PinRefused(
+                f"{where}: {what} failed ({error}), and whether the PIN was wrong is not said",
+                hint="it was tried once, and is not tried again: tokens lock",
+            ) from None
         if error.name in _WRONG_PIN:
             raise PinRefused(
                 f"the PIN of {where} is wrong", hint="it was tried once, and is not tried again: tokens lock"
@@ -140,8 +155,11 @@ def in_words(what: str, where: str = "the token") -> Iterator[None]:
             raise KeyStoreError(f"{where} has no PIN yet: initialise it") from None
         if error.name in _GONE:
             raise KeyStoreAbsent(f"{where} was pulled out, or is not there: {what} ({error})") from None
+        kind = NotSigned if open_to_us and not error.at_login else KeyStoreError
         if error.name == "MECHANISM_INVALID":
-            raise KeyStoreError(f"{where} does not offer the mechanism for {what}") from None
+            raise kind(f"{where} does not offer the mechanism for {what}") from None
         if error.name in ("FUNCTION_REJECTED", "FUNCTION_CANCELED", "CANCEL"):
-            raise KeyStoreError(f"{where}: {what} was not allowed, or not touched in time ({error})") from None
-        raise KeyStoreError(f"{where}: {what} failed: {error}") from None
+            raise kind(f"{where}: {what} was not allowed, or not touched in time ({error})") from None
+        if before_login and error.name in _UNCLEAR:
+            kind = KeyStoreAbsent
+        raise kind(f"{where}: {what} failed: {error}") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from kubeauthn._core import object_id, pkcs11_uri
 from kubeauthn._core.record import record
 from kubeauthn._core.signature_forms import bit_string, digest_info, ecdsa_der, integer, sequence
@@ -9,12 +11,14 @@ from kubeauthn._secret import Secret
 from kubeauthn.errors import KeyStoreAbsent, KeyStoreError, PinRefused, SignerRequestError
 from kubeauthn.plugins import cryptoki_table as ck
 from kubeauthn.plugins.cryptoki import CryptokiError
+from kubeauthn.plugins.module_turn import module_turn
 from kubeauthn.plugins.pin import WRONG_BEFORE, written_pin
 from kubeauthn.plugins.pkcs11_module import in_words, load_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from kubeauthn._core.signerwire import SigningAlgorithm
     from kubeauthn.plugins.cryptoki import Session, Token
@@ -133,7 +137,7 @@ class TokenKey:
             return self._sign(self.log_in(), digest, algorithm, ready)
 
     def _sign(self, session: Session, digest: bytes, algorithm: SigningAlgorithm, ready: Callable[[], None]) -> bytes:
-        with in_words("finding the key", self.token_name):
+        with in_words("finding the key", self.token_name, open_to_us=True):
             found = self._find(session, ck.PRIVATE_KEY)
         if len(found) != 1:
             count = "no private key" if not found else f"{len(found)} private keys"
@@ -142,7 +146,7 @@ class TokenKey:
             raise kind(f"objectId: {self.token_name} has {count} for it")
         key = found[0]
         try:
-            with in_words(f"signing ({algorithm})", self.token_name):
+            with in_words(f"signing ({algorithm})", self.token_name, open_to_us=True):
                 # Some keys, such as a PIV card's slot 9c, want the PIN with every signature.
                 always = session.number(key, ck.ALWAYS_AUTHENTICATE)
                 again = self._again() if always else None
@@ -199,7 +203,7 @@ class TokenKey:
             return session
         assert self._token is not None  # noqa: S101  it is open
         slot = self._token.slot
-        with in_words("looking at the token", self.token_name):
+        with self._turn(), in_words("looking at the token", self.token_name, before_login=True):
             flags = self._module.token(slot).flags
         if flags & ck.USER_PIN_LOCKED:
             raise KeyStoreError(
@@ -215,19 +219,24 @@ class TokenKey:
                 question += " (last attempt before it locks)"
             if self._pin is None:
                 self._pin = self._asked(question)
-        if self._needs_login or writing:
-            self._close_session()
-            with in_words("opening a session", self.token_name):
-                session = self._session = self._module.open(slot, writing=writing)
-        if self._needs_login:
-            try:
-                with in_words("logging in", self.token_name):
-                    session.log_in(self._pin.reveal() if self._pin is not None else None)
-            except KeyStoreError:
-                self._pin = None
-                raise
+        # A PIN that is typed on the reader takes its time, and nobody else need wait for that.
+        with self._turn(alone=self._needs_login and not on_the_reader):
+            if self._needs_login or writing:
+                self._close_session()
+                with in_words("opening a session", self.token_name, before_login=True):
+                    session = self._session = self._module.open(slot, writing=writing)
+            if self._needs_login:
+                try:
+                    with in_words("logging in", self.token_name):
+                        session.log_in(self._pin.reveal() if self._pin is not None else None)
+                except KeyStoreError:
+                    self._pin = None
+                    raise
         self._entered, self._writing = True, writing
         return session
+
+    def _turn(self, *, alone: bool = False) -> AbstractContextManager[None]:
+        return module_turn(os.path.realpath(self._place.module), alone=alone)
 
     def close(self) -> None:
         with self._module.in_use:
@@ -240,7 +249,8 @@ class TokenKey:
         with self._module.in_use:
             self.close()
             try:
-                self._module.reinitialize()
+                with self._turn():
+                    self._module.reinitialize()
             except CryptokiError as error:
                 raise KeyStoreAbsent(f"the module finds no token any more ({error})") from None
 
@@ -256,7 +266,7 @@ class TokenKey:
         if self._session is not None and not self._session.stands:
             self._session, self._entered = None, False  # the module was begun anew, for another key of it
         if self._session is None:
-            with in_words("looking for the token"):
+            with self._turn(), in_words("looking for the token", before_login=True):
                 self._module.initialize()  # nothing happens where it is, and after a removal it may not be
                 self._token = self._find_token()
                 self._session = self._module.open(self._token.slot)

@@ -13,6 +13,7 @@ from kubeauthn._core import limits
 from kubeauthn.errors import KeyStoreAbsent, KeyStoreError, PinRefused
 from kubeauthn.plugin import signer
 from kubeauthn.plugins.agent.client import through_agent
+from kubeauthn.plugins.signer_help import answer_help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,4 +125,5 @@ def _made(configuration: Configuration) -> Any:
 
 
 def main() -> NoReturn:
+    answer_help("kubeauthn-signer-file", __doc__)
     signer.run(_made)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kubeauthn.errors import KeyStoreError, SignerRequestError
 from kubeauthn.plugin import signer
+from kubeauthn.plugins.signer_help import answer_help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,4 +66,5 @@ def _service(configuration: Configuration) -> KeyService:
 
 
 def main() -> NoReturn:
+    answer_help("kubeauthn-signer-kms", __doc__)
     signer.run(KmsSigner)

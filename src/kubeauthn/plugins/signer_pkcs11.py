@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kubeauthn.plugin import signer
 from kubeauthn.plugins.agent.client import through_agent
+from kubeauthn.plugins.signer_help import answer_help
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,4 +58,5 @@ class Pkcs11Signer:
 
 
 def main() -> NoReturn:
+    answer_help("kubeauthn-signer-pkcs11", __doc__)
     signer.run(lambda configuration: through_agent(KIND, configuration) or Pkcs11Signer(configuration))

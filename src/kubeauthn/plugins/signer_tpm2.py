@@ -12,6 +12,7 @@ from kubeauthn._secret import Secret
 from kubeauthn.errors import KeyStoreError, PinRefused, SignerRequestError
 from kubeauthn.plugin import signer
 from kubeauthn.plugins.agent.client import through_agent
+from kubeauthn.plugins.signer_help import answer_help
 from kubeauthn.plugins.tpm2_device import DEFAULT_DEVICE, TpmDevice
 
 TYPE_CHECKING = False
@@ -166,4 +167,5 @@ def _number(configuration: Configuration, name: str, first: int, last: int) -> i
 
 
 def main() -> NoReturn:
+    answer_help("kubeauthn-signer-tpm2", __doc__)
     signer.run(lambda configuration: through_agent(KIND, configuration) or Tpm2Signer(configuration))

@@ -61,7 +61,7 @@ def printable(text: str) -> str:
     """Somebody else's text, made harmless for one line of a message."""
     if len(text) > FIELD_CHARACTERS:
         text = text[:FIELD_CHARACTERS] + "…"
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+    return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 def faults_error(

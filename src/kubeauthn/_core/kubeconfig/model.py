@@ -169,3 +169,5 @@ class Target:
     user_name: str = ""
     sources: tuple[str, ...] = ()
     """The kubeconfig files that were read, or one line that says where else this came from."""
+    files: tuple[str, ...] = ()
+    """The files with certificates and keys that the entries name and that were read."""

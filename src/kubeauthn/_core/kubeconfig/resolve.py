@@ -164,6 +164,7 @@ def complete(selection: Selection, contents: Mapping[str, bytes | str], environ:
         cluster_name=selection.cluster_name,
         user_name=selection.user_name,
         sources=selection.sources,
+        files=selection.files,
     )
 
 

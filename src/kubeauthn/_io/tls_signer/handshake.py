@@ -24,6 +24,7 @@ from kubeauthn.errors import CredentialError, SigningFailed
 
 _SESSIONS = "_kubeauthn_sessions"
 _REFUSED = "_kubeauthn_refused"
+_UNSHOWN = "the server asked for a certificate and takes no signature that this key can make: none was shown"
 
 
 class _SigningFailedInLoop(SigningFailed, ssl.SSLError):
@@ -103,15 +104,33 @@ def _raise_failure(thread: PerThread, kind: type[SigningFailed]) -> None:
 
 
 def _shake_hands(thread: PerThread, connection: Any, method: Any, arguments: Any, kind: type[SigningFailed]) -> None:
-    """A step of it. At the end a certificate that was asked for must have been shown: nothing is sent without."""
+    """A step of it. At the end a certificate that was asked for must have been shown: nothing is sent without.
+
+    A server of TLS 1.2 that wants one ends the handshake itself, and its alert says nothing of the reason.
+    """
     thread.asked = thread.signed = False
+    ended: ssl.SSLError | None = None
     try:
-        _guarded(thread, connection, method, arguments, kind)
+        try:
+            _guarded(thread, connection, method, arguments, kind)
+        finally:
+            connection._asked |= thread.asked
+            connection._signed |= thread.signed
+    except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        raise
+    except ssl.SSLError as error:
+        if isinstance(error, SigningFailed) or not _unshown(connection):
+            raise
+        ended = error
+    try:
+        if _unshown(connection):
+            raise kind(_UNSHOWN) from ended
     finally:
-        connection._asked |= thread.asked
-        connection._signed |= thread.signed
-    if connection._asked and not connection._signed and not connection.server_side:
-        raise kind("the server asked for a certificate and takes no signature that this key can make: none was shown")
+        del ended
+
+
+def _unshown(connection: Any) -> bool:
+    return bool(connection._asked and not connection._signed and not connection.server_side)
 
 
 @cache

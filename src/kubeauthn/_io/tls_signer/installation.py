@@ -39,11 +39,17 @@ _lock = threading.Lock()
 
 
 def install(
-    context: ssl.SSLContext, chain: Sequence[bytes], sign: Sign, *, refused: Callable[[], None] | None = None
+    context: ssl.SSLContext,
+    chain: Sequence[bytes],
+    sign: Sign,
+    *,
+    refused: Callable[[], None] | None = None,
+    unfit: Callable[[str], None] | None = None,
 ) -> None:
     """Give `context` the client certificate `chain` (DER, leaf first), for which `sign` makes the signatures.
 
-    `refused` is called when a server answers with an alert that is about the certificate.
+    `refused` is called when a server answers with an alert that is about the certificate, `unfit` when the signer
+    returned what is no signature by the certificate's key. Neither may raise.
     Before any connection uses the context. For another certificate make another context.
     """
     bridge = _the_bridge()
@@ -51,6 +57,7 @@ def install(
     inner = vars(context).get("_ctx") if hasattr(context, "__dict__") else None
     context = inner if isinstance(inner, ssl.SSLContext) else context
     key = _install(bridge, bridge.pointer.of(context), chain, sign)
+    key.unfit = unfit
     # The only strong reference: key and signer live as long as the context.
     setattr(context, _KEPT_AS, key)
     prepare_connections(context, bridge.provider.thread, Sessions(bridge.library, bridge.connections), refused)

@@ -22,7 +22,7 @@ HASH_NAMES = tuple(HASH_BYTES)
 class ExternalKey:
     """Python's side of one key. The context holds the only lasting reference to it."""
 
-    __slots__ = ("__weakref__", "bits", "kind", "largest", "sign")
+    __slots__ = ("__weakref__", "bits", "kind", "largest", "sign", "unfit")
 
     def __init__(self, sign: Sign, kind: str, *, largest: int, bits: int) -> None:
         self.sign = sign
@@ -31,6 +31,8 @@ class ExternalKey:
         self.largest = largest
         """The size of its largest signature."""
         self.bits = bits
+        self.unfit: Callable[[str], None] | None = None
+        """To be told of a signature that is not by this key."""
 
     def algorithm(self, hash_number: int, padding: int, salt: int) -> SigningAlgorithm:
         """`salt` is -1 where it is to be as long as the hash."""
@@ -60,6 +62,8 @@ def make_signature(
         if fault is None and not _verifies(library, public_key, algorithm, message, signature):
             fault = "a signature that does not verify with the certificate's public key: another key, or another digest"
         if fault is not None:
+            if key.unfit is not None:
+                key.unfit(f"the signer returned {fault}")
             raise SigningFailed(f"the signer returned {fault}", hint=f"asked for: {algorithm}")
         return signature
     finally:

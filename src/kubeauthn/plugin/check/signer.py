@@ -17,6 +17,7 @@ from hashlib import new as new_hash
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from kubeauthn._core import limits, rfc3339, signerwire
 from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
@@ -209,9 +210,18 @@ def _verified(key: object, run: Asked, algorithm: SigningAlgorithm) -> str:
     try:
         verify_with(key, run.reply, run.digest, algorithm)
     except PluginReplyError as error:
-        raw = algorithm.key_kind == "ec" and not run.reply.startswith(b"0")
+        raw = algorithm.key_kind == "ec" and not _is_der(run.reply)
         return f"{error}, which is r and s one after the other, not DER" if raw else str(error)
     return ""
+
+
+def _is_der(signature: bytes) -> bool:
+    """Its first byte does not tell: one raw signature in 256 begins as DER does."""
+    try:
+        decode_dss_signature(signature)
+    except ValueError:
+        return False
+    return True
 
 
 def _refusals(plan: Plan, asked: list[Asked]) -> list[Finding]:

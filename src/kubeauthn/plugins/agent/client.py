@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from kubeauthn.errors import EnvironmentFailure, KeyStoreAbsent, KeyStoreError, PinRefused
+from kubeauthn.errors import EnvironmentFailure, KeyStoreAbsent, KeyStoreError, NotSigned, PinRefused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kubeauthn.plugin.signer import Configuration, SigningAlgorithm
 
-_ERRORS = {"PinRefused": PinRefused, "KeyStoreAbsent": KeyStoreAbsent}
+_ERRORS = {"PinRefused": PinRefused, "KeyStoreAbsent": KeyStoreAbsent, "NotSigned": NotSigned}
 
 
 def through_agent(kind: str, configuration: Configuration) -> AgentSigner | None:
