@@ -167,6 +167,30 @@ def test_another_user_is_given_no_certificate(home: Home):
     assert (asked.stdout, asked.returncode) == (b"[]", 0), asked.stderr
 
 
+CROWD = """
+import encodings.idna, os, resource, socket, sys  # all while it can still be read
+os.setgid({user}); os.setuid({user})
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+held = [socket.create_connection(("127.0.0.1", int(sys.argv[1])), 20) for _ in range(300)]
+print(len(held), flush=True)
+sys.stdin.read()
+"""
+
+
+@root_only
+def test_another_user_who_holds_every_place_keeps_nobody_out(home: Home, server: ApiServer):
+    assert ask_through(home).stdout == "200\n"
+    (bridge,) = home.bridges()
+    command = [sys.executable, "-c", CROWD.format(user=OTHER_USER), str(bridge["port"])]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as crowd:
+        assert crowd.stdout is not None
+        assert crowd.stdout.readline() == "300\n"
+        assert ask_through(home).stdout == "200\n"
+        assert home.bridges()[0]["running"]["pid"] == bridge["running"]["pid"]
+        crowd.communicate("", timeout=20)
+    assert len(server.requests) == 2
+
+
 def write(home: Home, path: Path) -> subprocess.CompletedProcess[str]:
     return home.kubeauthn("bridge", "kubeconfig", "--write", str(path))
 
@@ -209,6 +233,25 @@ def test_a_file_that_somebody_laid_out_is_not_taken(home: Home):
     os.chown(path, 0, 0)
     path.chmod(0o666)
     assert "others may write to it" in write(home, path).stderr
+
+
+def test_where_nothing_can_be_kept_another_place_is_named(home: Home):
+    """A container whose file system is read-only, for one."""
+    (home.folder / "file").touch()
+    ended = home.run(*KUBEAUTHN, "bridge", "list", XDG_STATE_HOME=str(home.folder / "file"))
+    assert ended.returncode == 4
+    assert ended.stderr.startswith(f"error: {home.folder / 'file'}")
+    assert "hint: bridges are kept there; XDG_STATE_HOME names another place\n" in ended.stderr
+
+
+def test_a_path_that_kubeconfig_cannot_name_is_told_and_not_split(home: Home):
+    (home.folder / "a:b").mkdir()
+    path = home.folder / "a:b" / "config"
+    path.write_bytes((home.folder / "config").read_bytes())
+    ended = home.kubeauthn("bridge", "kubeconfig", "--kubeconfig", str(path))
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert ended.stderr.startswith(f"error: {path}: the bridge gets its kubeconfig in KUBECONFIG, where : separates")
+    assert home.bridges() == []
 
 
 def test_variables_of_helm_do_not_lead_past_the_bridge(home: Home):

@@ -75,3 +75,24 @@ def test_the_reason_of_a_signer_is_in_the_log_that_the_answer_names(home: Home, 
     answer, log = ask_through(home)
     assert f"failed with exit code 1; see {log}" in answer
     assert "last on standard error: the token was pulled out\n" in log.read_text()
+
+
+def test_the_reason_of_a_proxy_is_in_the_log(home: Home, server: ApiServer):
+    plugin = home.folder / "proxy.py"
+    source = "from kubeauthn.plugin import proxy\ndef fail(request):\n    raise KeyError('good')\nproxy.run(fail)\n"
+    plugin.write_text(f"#!{sys.executable}\n{source}")
+    plugin.chmod(0o700)
+    entry = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": str(plugin),
+        "interactiveMode": "Never",
+        "provideClusterInfo": True,
+    }
+    switch = [{"name": "client.authentication.k8s.io/exec-proxy", "extension": {"enabled": True}}]
+    home.user({"exec": entry, "extensions": switch})
+    answer, log = ask_through(home)
+    assert answer.startswith("500 the proxy's function failed: KeyError\n")
+    kept = log.read_text()
+    assert "through the proxy plugin came status 500; last on standard error: " in kept
+    assert "the proxy's function failed: KeyError (proxy.py:4)\n" in kept
+    assert server.requests == []

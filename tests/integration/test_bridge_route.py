@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kubeauthn._core import http1
+from kubeauthn._core.credential import Credential
 from kubeauthn._io.carrier.plan import Plan
+from kubeauthn._secret import Secret
 from kubeauthn.client.access import open_access
-from kubeauthn.plugins.bridge.route import AccessRoute
+from kubeauthn.plugins.bridge.route import LOOK_SECONDS, AccessRoute
 from kubeauthn.testing import ApiServer, ProxyPlugin
 from tests.integration.test_bridge_kubectl import Home
 
@@ -53,11 +55,14 @@ def test_the_servers_path_is_put_in_front_of_every_request(tmp_path: Path, path:
 
 def planned(file: Path, asked: Asked) -> Plan:
     async def plan() -> Plan:
-        route = AccessRoute(lambda: open_access(kubeconfig=str(file)), [str(file)])
-        made = route.plan(asked)
-        return made if isinstance(made, Plan) else await made
+        return await plan_of(AccessRoute(lambda: open_access(kubeconfig=str(file)), [str(file)]), asked)
 
     return asyncio.run(plan())
+
+
+async def plan_of(route: AccessRoute, asked: Asked) -> Plan:
+    made = route.plan(asked)
+    return made if isinstance(made, Plan) else await made
 
 
 def test_whom_one_acts_for_is_named_in_utf_8(tmp_path: Path):
@@ -107,3 +112,83 @@ def test_a_proxy_plugin_whose_directory_others_can_write(server: ApiServer, home
     assert "can be written by other users (mode 0770)" in said
     assert plugin.runs == 1  # another run would not mend it
     assert server.requests == []
+
+
+SLOW = """#!/bin/sh
+: > {folder}/started
+while [ ! -e {folder}/go ]; do sleep 0.05; done
+printf '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "slow"}}}}'
+"""
+
+
+def test_what_a_plugin_gives_after_the_kubeconfig_changed_is_not_for_the_new_server(tmp_path: Path):
+    file, plugin = tmp_path / "config", tmp_path / "plugin"
+    plugin.write_text(SLOW.format(folder=tmp_path))
+    plugin.chmod(0o755)
+    entry = f"exec: {{apiVersion: client.authentication.k8s.io/v1, command: {plugin}, interactiveMode: Never}}"
+    file.write_text(KUBECONFIG.format(path="").replace("token: t", entry))
+
+    async def scene() -> tuple[Plan, Plan]:
+        route = AccessRoute(lambda: open_access(kubeconfig=str(file)), [str(file)])
+        early = asyncio.ensure_future(plan_of(route, Asked(b"GET", b"/early")))
+        await eventually_async((tmp_path / "started").exists)
+        file.write_text(KUBECONFIG.format(path="").replace("127.0.0.1:1", "127.0.0.1:2"))
+        await asyncio.sleep(LOOK_SECONDS)
+        late = await plan_of(route, Asked(b"GET", b"/late"))
+        (tmp_path / "go").touch()
+        return await early, late
+
+    for plan in asyncio.run(scene()):
+        assert (plan.pool.address.port, dict(plan.added)[b"Authorization"]) == (2, b"Bearer t")
+
+
+async def eventually_async(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def test_the_certificate_files_that_the_kubeconfig_names_are_followed(server: ApiServer, tmp_path: Path):
+    """They are replaced one after the other, and between the two they do not belong together."""
+    file, certificate, key = tmp_path / "config", tmp_path / "cert", tmp_path / "key"
+    old, new = server.ca.issue_client("jane"), server.ca.issue_client("jane")
+    certificate.write_bytes(old.certificate_pem)
+    key.write_bytes(old.key_pem)
+    entry = f"client-certificate: {certificate.name}, client-key: {key.name}"
+    file.write_text(KUBECONFIG.format(path="").replace("token: t", entry))
+
+    async def scene() -> list[bytes]:
+        route = AccessRoute(lambda: open_access(kubeconfig=str(file)), [str(file)])
+        shown = []
+
+        async def look() -> None:
+            await asyncio.sleep(LOOK_SECONDS)
+            plan = await plan_of(route, Asked(b"GET", b"/"))
+            shown.append(plan.mark.identity.certificate)
+
+        await look()
+        certificate.write_bytes(new.certificate_pem)
+        await look()
+        key.write_bytes(new.key_pem)
+        await look()
+        return shown
+
+    assert asyncio.run(scene()) == [old.certificate_pem, old.certificate_pem, new.certificate_pem]
+
+
+def test_a_kubeconfig_that_changed_for_others_keeps_what_a_person_was_asked_for(tmp_path: Path):
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG.format(path=""))
+
+    async def scene() -> list[bytes]:
+        route = AccessRoute(lambda: open_access("c", kubeconfig=str(file)), [str(file)])
+        route.offer(Credential(token=Secret("asked")))
+        sent = []
+        for change in ("current-context: d", "current-context: c\n# more"), ("token: t", "token: other"):
+            file.write_text(file.read_text().replace("current-context: c", change[0]).replace(*change))
+            await asyncio.sleep(LOOK_SECONDS)
+            plan = await plan_of(route, Asked(b"GET", b"/"))
+            sent.append(dict(plan.added)[b"Authorization"])
+        return sent
+
+    assert asyncio.run(scene()) == [b"Bearer asked", b"Bearer other"]

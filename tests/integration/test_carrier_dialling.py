@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -173,3 +175,52 @@ def test_what_comes_while_a_key_is_touched_waits_with_its_sender():
     asyncio.run(run())
     server.over()
     assert taken < FLOOD / 2  # what the system's own buffers hold
+
+
+class Heard:
+    """Keeps what comes, as the end of a wire."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.is_lost = asyncio.Event()
+
+    def connected(self, wire: Any) -> None: ...
+    def received(self, data: bytes | memoryview) -> None:
+        self.data += data
+
+    def ended(self, clean: bool) -> None: ...
+    def hold(self) -> None: ...
+    def go_on(self) -> None: ...
+    def lost(self, error: Exception | None) -> None:
+        self.is_lost.set()
+
+
+@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "tls"])
+def test_what_a_server_said_before_it_broke_off_is_heard(encrypted: bool):
+    """A reason, and an end in the middle of the upload. The next write fails before anybody has read it."""
+    authority = CertificateAuthority()
+
+    def serve(connection: socket.socket) -> None:
+        if encrypted:
+            connection = authority.server_context().wrap_socket(connection, server_side=True)
+        assert connection.recv(1) == b"u"
+        connection.sendall(b"too large")
+        linger = struct.pack("ii", 1, 0)
+        time.sleep(0.2)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        connection.close()
+
+    server = OneConnection(serve)
+    address = Address("127.0.0.1", server.port, authority.client_context() if encrypted else None)
+
+    async def run() -> bytes:
+        heard = Heard()
+        wire = await dial(address, heard)
+        wire.write(b"upload")
+        server.over()  # nobody reads meanwhile: this keeps the loop
+        wire.write(b"more of it")
+        async with asyncio.timeout(SECONDS):
+            await heard.is_lost.wait()
+        return heard.data
+
+    assert asyncio.run(run()) == b"too large"

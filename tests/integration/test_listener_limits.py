@@ -7,6 +7,8 @@ import socket
 from contextlib import ExitStack, suppress
 from typing import Any
 
+import pytest
+
 from kubeauthn._io.carrier import listener
 from kubeauthn._io.carrier.one_run import OneRunAuthority, listening_context
 
@@ -48,20 +50,37 @@ async def until(listening: listener.Listener, count: int) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_those_who_show_no_certificate_are_bounded_and_make_room_when_they_leave():
+def test_those_who_show_no_certificate_are_bounded_and_the_oldest_makes_room():
     async def run(stack: ExitStack) -> None:
         loop = asyncio.get_running_loop()
         listening = made()
         port = await listening.on_loopback()
-        waiting = [stack.enter_context(await without_a_certificate(port)) for _ in range(listener.SHAKING_HANDS)]
-        await until(listening, listener.SHAKING_HANDS)
-        turned_away = stack.enter_context(await without_a_certificate(port))
-        with suppress(ConnectionResetError):  # or an end: both say the same
-            assert await loop.sock_recv(turned_away, 1) == b""
-        assert listening.shaking_hands == listener.SHAKING_HANDS
-        waiting[0].close()
-        await until(listening, listener.SHAKING_HANDS - 1)
+        waiting = []
+        for count in range(1, listener.SHAKING_HANDS + 1):
+            waiting.append(stack.enter_context(await without_a_certificate(port)))
+            await until(listening, count)
         stack.enter_context(await without_a_certificate(port))
+        with suppress(ConnectionResetError):  # or an end: both say the same
+            assert await loop.sock_recv(waiting[0], 1) == b""
+        assert listening.shaking_hands == listener.SHAKING_HANDS
+        with pytest.raises(BlockingIOError):
+            waiting[1].recv(1)
+        waiting[1].close()
+        await until(listening, listener.SHAKING_HANDS - 1)
+        stack.close()
+        await until(listening, 0)
+        listening.stop()
+
+    with ExitStack() as stack:
+        asyncio.run(asyncio.wait_for(run(stack), SECONDS))
+
+
+def test_more_at_once_than_there_are_places():
+    async def run(stack: ExitStack) -> None:
+        listening = made()
+        port = await listening.on_loopback()
+        for _ in range(2 * listener.SHAKING_HANDS):  # the loop has not run in between: all are accepted in one turn
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), SECONDS))
         await until(listening, listener.SHAKING_HANDS)
         stack.close()
         await until(listening, 0)

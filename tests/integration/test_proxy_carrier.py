@@ -348,6 +348,19 @@ def test_the_way_through_a_proxy(kind: type[ConnectProxy | Socks5Proxy], server:
         assert [str(tunnel) for tunnel in between.tunnels] == [f"127.0.0.1:{server.port}"]
 
 
+@pytest.mark.parametrize(("name", "asked"), [("HTTPS_PROXY", True), ("https_proxy", True), ("HTTP_PROXY", False)])
+def test_the_way_that_the_environment_names(name: str, asked: bool, server: ApiServer, tmp_path: Path):
+    """The name is none that exists: who does not ask the proxy for it finds nobody."""
+    cluster = Cluster(server="https://cluster.invalid", certificate_authority_data=server.ca.certificate_pem)
+    with ConnectProxy(username="jane", password="s3cret") as between:
+        with running(tmp_path, cluster, **{name: between.url}) as proxy:
+            assert proxy.ask("GET /version HTTP/1.1")[0] == 502
+        assert bool(between.refused) is asked
+        with running(tmp_path, cluster, **{name: between.url, "NO_PROXY": "cluster.invalid"}) as proxy:
+            assert proxy.ask("GET /version HTTP/1.1")[0] == 502
+        assert len(between.refused) == asked
+
+
 @pytest.mark.parametrize("kind", [ConnectProxy, Socks5Proxy])
 def test_a_proxy_that_demands_authentication(kind: type[ConnectProxy | Socks5Proxy], server: ApiServer, tmp_path: Path):
     with kind(username="jane", password="s3cret") as between:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -189,6 +190,10 @@ async def handler(request):
         raise RuntimeError("Bearer good")
     if request.target == "/newline":
         return proxy.Change({"X-A": "a\\r\\nX-B: b"})
+    if request.target == "/number":
+        return proxy.Change({"X-A": 1})
+    if request.target == "/twice":
+        return proxy.Change({"X-A": "1", "x-a": "2"})
     if request.target == "/length":
         return proxy.Change({"Content-Length": "5"})
     body = await request.body()
@@ -216,6 +221,8 @@ def test_what_the_function_can_do(server: ApiServer, tmp_path: Path):
             "/refused": (451, "not on Sundays"),
             "/broken": (500, "the proxy's function failed: RuntimeError"),
             "/newline": (500, "the value of 'X-A' has characters that no header may carry, or blanks at its ends"),
+            "/number": (500, "the value of 'X-A' must be a str, not int"),
+            "/twice": (500, "a header is set twice: upper and lower case make no difference"),
             "/length": (500, "Content-Length is set by the harness, because it says where a message ends or goes"),
         }
         for target, (status, message) in refused.items():
@@ -226,7 +233,22 @@ def test_what_the_function_can_do(server: ApiServer, tmp_path: Path):
         proxy.let_go()
         proxy.process.wait(20)
         assert proxy.process.stderr is not None
-        assert "Bearer good" not in proxy.process.stderr.read().decode()
+        complained = proxy.process.stderr.read().decode()
+        assert "Bearer good" not in complained
+        for reason, line in [
+            ("function failed: RuntimeError", "raise Runtime"),
+            ("must be a str, not int", '"X-A": 1}'),
+        ]:
+            where = next(number for number, text in enumerate(FUNCTION.splitlines(), 1) if line in text)
+            assert re.search(rf"{reason} \(\S+:{where}\)\n", complained), complained
+        assert "not on Sundays\n" in complained
+
+
+@pytest.mark.parametrize("given", ["'x'", "None, tls='x'"])
+def test_what_is_no_function_is_told_before_any_request(given: str):
+    ended = run_once(f"from kubeauthn.plugin import proxy\nproxy.run({given})\n", None)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "a proxy needs functions, and was given a str" in ended.stderr
 
 
 def test_the_harness_tells_a_waiting_client_to_send_its_body(server: ApiServer, tmp_path: Path):

@@ -177,6 +177,21 @@ def upload(proxy: RunningProxy, path: str, chunked: bool) -> None:
         assert (status, len(body)) == (200, 300000)
 
 
+def test_a_client_that_sends_on_slowly_is_waited_for(tmp_path: Path):
+    """Its answer is there and its connection to be closed: done at once, that would take the answer away again."""
+    with RoughServer(answers_as_told) as rough, running(tmp_path, rough.cluster, NOTHING) as proxy:
+        with proxy.connect() as connection:
+            length = PIECES * len(PIECE)
+            connection.sendall(
+                f"PUT /before/close/sends HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n".encode()
+            )
+            for _ in range(16):  # four seconds, twice what a silent client gets
+                connection.sendall(PIECE)
+                time.sleep(0.25)
+            status, _, body = read_response(connection, "PUT")
+            assert (status, len(body)) == (200, 300000)
+
+
 def test_uploads_whose_answer_comes_at_any_time_end(tmp_path: Path):
     """Many at once, in a fixed order of dice: each is answered, and none hangs."""
     dice = random.Random(7)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from kubeauthn._io.carrier.downstream import Downstream
+from kubeauthn._io.carrier.downstream import LINGER_LONGEST_SECONDS, LINGER_SECONDS, Downstream
 from kubeauthn._io.carrier.exchange import HELD_BYTES
 from kubeauthn._io.carrier.plan import Asked, Plan
 from kubeauthn._io.carrier.upstream import Upstream
@@ -174,3 +174,38 @@ def test_what_is_kept_of_a_body_is_a_copy():
         assert scene.pool.wire.written.endswith(b"\r\n\r\nfirst")
 
     running(test)
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """Its clock goes on by itself, and by what a test adds."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
+def test_a_client_that_never_stops_sending_is_parted_from():
+    """It has its answer, and is listened to for as long as it goes on, but not for ever."""
+    loop = JumpingLoop()
+
+    async def seconds_heard(silent_after: float) -> float:
+        scene = Scene()
+        scene.down.received(b"no request\r\n\r\n")
+        assert scene.wire.written.startswith(b"HTTP/1.1 400")
+        began = loop.time()
+        while not scene.wire.closed:
+            if loop.time() - began < silent_after:
+                scene.down.received(b"more")
+            loop.ahead += 0.5
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert loop.time() - began < 100
+        return loop.time() - began
+
+    try:
+        assert LINGER_SECONDS <= loop.run_until_complete(seconds_heard(0)) < LINGER_SECONDS + 2
+        assert 10 < loop.run_until_complete(seconds_heard(10)) < 10 + 2 * LINGER_SECONDS + 1
+        assert LINGER_LONGEST_SECONDS <= loop.run_until_complete(seconds_heard(100)) < LINGER_LONGEST_SECONDS + 4
+    finally:
+        loop.close()

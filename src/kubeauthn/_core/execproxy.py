@@ -241,18 +241,19 @@ def _beginning_of(url: str) -> str:
 class DocumentEnd:
     """Finds where the first JSON object of a stream ends, in one pass and without parsing it."""
 
-    __slots__ = ("_depth", "_escaped", "_in_text", "_never")
+    __slots__ = ("_depth", "_escaped", "_in_text", "never")
 
     def __init__(self) -> None:
         self._depth = 0
-        self._in_text = self._escaped = self._never = False
+        self._in_text = self._escaped = self.never = False
+        """`never`: something else came first."""
 
     def feed(self, chunk: bytes) -> bool:
         """Whether the object is complete with this chunk. A stream that begins with anything else never is."""
         if self._depth == 0:
             chunk = chunk.lstrip()
-            self._never = self._never or (bool(chunk) and not chunk.startswith(b"{"))
-        if self._never:
+            self.never = self.never or (bool(chunk) and not chunk.startswith(b"{"))
+        if self.never:
             return False
         for byte in chunk:
             if self._in_text:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kubeauthn._core.execproxy import DocumentEnd, has_proxy_config
 from kubeauthn._io.process import end_group, ended_on_failure, read_output
-from kubeauthn.errors import EnvironmentFailure
+from kubeauthn.errors import EnvironmentFailure, PluginTimeout
 
 _staying: set[int] = set()
 """Processes that were left to be proxies: ours to reap once they have ended, and nothing else."""
@@ -52,7 +52,15 @@ def run_proxy_plugin(
         ended_on_failure(process),
         _terminal_lent_to(process.pid) if interactive else contextlib.nullcontext(),
     ):
-        output = read_output(process, argv[0], None if interactive else seconds, document.is_complete)
+        try:
+            output = read_output(process, argv[0], None if interactive else seconds, document.is_complete)
+        except PluginTimeout as error:
+            if not document.never:
+                raise
+            raise PluginTimeout(
+                f"{error}; what it printed does not begin with a document",
+                hint="a proxy plugin prints one ExecCredential to standard output, and nothing before it",
+            ) from None
     code = process.poll()
     if not document.is_a_proxys or code is not None:
         return code or 0, output, None
@@ -89,6 +97,11 @@ class ProxyDocument:
     def __init__(self) -> None:
         self._end: DocumentEnd | None = DocumentEnd()
         self.is_a_proxys = False
+
+    @property
+    def never(self) -> bool:
+        """What has come so far can no more become a document."""
+        return self._end is not None and self._end.never
 
     def is_complete(self, chunk: bytes, output: bytearray) -> bool:
         if self._end is not None and self._end.feed(chunk):

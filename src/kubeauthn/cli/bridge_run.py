@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubeauthn.cli.bridged import add_bridge_options, definition, run_program
+from kubeauthn.cli.bridged import add_bridge_options, definition_at_hand, run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,4 +19,4 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, world: World) -> int:
-    return run_program(arguments.command, definition(arguments), world, by="bridge run")
+    return run_program(arguments.command, definition_at_hand(arguments), world, by="bridge run")

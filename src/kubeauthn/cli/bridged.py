@@ -37,7 +37,7 @@ def add_bridge_options(parser: ArgumentParser) -> None:
     )
 
 
-def definition(arguments: Namespace) -> Definition:
+def definition(arguments: Namespace, *, apart: str = "") -> Definition:
     """The bridge for these options. Its definition is written down; nothing runs yet."""
     from kubeauthn.plugins.bridge.definition import define
 
@@ -47,7 +47,18 @@ def definition(arguments: Namespace) -> Definition:
         raise UsageError(f"--idle takes seconds from 1 to 86400, not {arguments.idle:g}")
     options = target_options(arguments)
     options["kubeconfig"] = options.pop("path")
-    return define(arguments.context, {name: value for name, value in options.items() if value}, arguments.idle)
+    return define(
+        arguments.context, {name: value for name, value in options.items() if value}, arguments.idle, environment=apart
+    )
+
+
+def definition_at_hand(arguments: Namespace) -> Definition:
+    """The same, or one beside it where programs with another environment use it: its plugin ran there, not here."""
+    from kubeauthn.plugins.bridge.environment import whole
+    from kubeauthn.plugins.bridge.starting import serves_others
+
+    found = definition(arguments)
+    return definition(arguments, apart=whole(os.environ)) if serves_others(found.name) else found
 
 
 def run_program(command: list[str], found: Definition, world: World, *, by: str) -> int:

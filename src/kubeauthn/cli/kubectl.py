@@ -5,7 +5,7 @@ Options of kubectl come after `--`.
 
 from __future__ import annotations
 
-from kubeauthn.cli.bridged import add_bridge_options, definition, run_program
+from kubeauthn.cli.bridged import add_bridge_options, definition_at_hand, run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,4 +22,4 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, world: World) -> int:
-    return run_program(["kubectl", *arguments.words], definition(arguments), world, by="kubectl")
+    return run_program(["kubectl", *arguments.words], definition_at_hand(arguments), world, by="kubectl")

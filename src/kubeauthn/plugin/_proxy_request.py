@@ -84,6 +84,8 @@ class Change:
         for name, value in (set or {}).items():
             raw = _value(name, value)
             added.append((_name(name), raw))
+        if len({name.lower() for name, _ in added}) < len(added):
+            raise UsageError("a header is set twice: upper and lower case make no difference")
         self.added = tuple(added)
         self.without = frozenset([name.lower() for name, _ in added] + [_name(name).lower() for name in remove])
         self.target: bytes | None = None
@@ -99,7 +101,9 @@ class Change:
         return f"Change({', '.join(sorted(name.decode() for name in self.without))})"
 
 
-def _name(name: str) -> bytes:
+def _name(name: object) -> bytes:
+    if not isinstance(name, str):
+        raise UsageError(f"a header's name must be a str, not {type(name).__name__}")
     raw = name.encode("latin-1", "replace")
     if not http1.is_token(raw) or name.encode("utf-8", "replace") != raw:
         raise UsageError("a header's name has characters that no header may have")
@@ -108,12 +112,15 @@ def _name(name: str) -> bytes:
     return raw
 
 
-def _value(name: str, value: str) -> bytes:
+def _value(name: object, value: object) -> bytes:
+    shown = repr(str(name)[:40])
+    if not isinstance(value, str):
+        raise UsageError(f"the value of {shown} must be a str, not {type(value).__name__}")
     try:
         raw = value.encode("latin-1")
     except UnicodeEncodeError:
         raw = b"\0"
     if not http1.is_field_value(raw):
         # Not the value: it may be a secret.
-        raise UsageError(f"the value of {name[:40]!r} has characters that no header may carry, or blanks at its ends")
+        raise UsageError(f"the value of {shown} has characters that no header may carry, or blanks at its ends")
     return raw

@@ -52,6 +52,9 @@ def run(
     try:
         if handler is None and tls is None:
             raise UsageError("a proxy needs a function, or tls, or both")
+        for given in (handler, tls):
+            if given is not None and not callable(given):
+                raise UsageError(f"a proxy needs functions, and was given a {type(given).__name__}")
         _be_proxy(handler, tls, body_limit, listen, idle_seconds)
     except KeyboardInterrupt:
         code = 130

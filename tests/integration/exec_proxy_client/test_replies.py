@@ -144,6 +144,18 @@ def test_a_plugin_that_does_not_answer_properly(
     assert server.requests == []
 
 
+def test_a_plugin_that_says_something_first_is_told_what_is_wrong(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It stays, as a proxy does, so its end cannot be waited for; that nobody typed is not the reason."""
+    path = PluginDirectory(tmp_path / "plugins").script("odd", "echo starting; echo '{}'; exec sleep 600")
+    entry = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(path), "interactiveMode": "Never"}
+    use(server, tmp_path, monkeypatch, {"exec": entry, "extensions": EXTENSIONS})
+    with connect(plugin_timeout=1.0) as api, pytest.raises(PluginTimeout, match="does not begin with a doc") as told:
+        api.get(PATH)
+    assert told.value.hint == "a proxy plugin prints one ExecCredential to standard output, and nothing before it"
+
+
 def test_the_name_of_the_proxy_is_checked(server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     plugin = ProxyPlugin(tmp_path / "other", upstream=server.ca.issue_client("jane"), name="elsewhere")
     use(server, tmp_path, monkeypatch, plugin.user())

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from kubeauthn._core import http1
 from kubeauthn._io.carrier.exchange import Exchange
+from kubeauthn._io.carrier.place import place_of
 from kubeauthn._io.carrier.replies import refusal
-from kubeauthn.errors import HttpMessageError, KubeauthnError, UpstreamError
+from kubeauthn.errors import HttpMessageError, KubeauthnError, UpstreamError, UsageError
 
 if TYPE_CHECKING:
     from kubeauthn._io.carrier.listener import Listener
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 HEAD_SECONDS = 30.0
 """From a head's first byte to its last."""
 LINGER_SECONDS = 2.0
+"""A client that is still sending when it has its answer may be silent for so long."""
+LINGER_LONGEST_SECONDS = 30.0
+"""And may send on for so long."""
 _EARLY_BYTES = 256 * 1024
 """Of what a client sends before it has its answer."""
 
@@ -25,7 +29,18 @@ log = logging.getLogger("kubeauthn.proxy")
 
 
 class Downstream:
-    __slots__ = ("_buffer", "_exchange", "_lingering", "_listener", "_timer", "_tunnel", "_wire", "closing", "held")
+    __slots__ = (
+        "_buffer",
+        "_exchange",
+        "_heard",
+        "_lingering",
+        "_listener",
+        "_timer",
+        "_tunnel",
+        "_wire",
+        "closing",
+        "held",
+    )
 
     _wire: Wire
 
@@ -35,7 +50,7 @@ class Downstream:
         self._exchange: Exchange | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._tunnel = False
-        self._lingering = False
+        self._lingering = self._heard = False
         self.closing = False
         self.held = False
         """The client does not take what it is sent."""
@@ -49,7 +64,9 @@ class Downstream:
     def received(self, data: bytes | memoryview) -> None:
         exchange = self._exchange
         if exchange is None:
-            if not self._lingering:
+            if self._lingering:
+                self._heard = True
+            else:
                 self._read_head(self._buffer + data if self._buffer else bytes(data))
         elif self._tunnel:
             exchange.tunnelled_up(data)
@@ -202,7 +219,22 @@ class Downstream:
             self._timer.cancel()
         self._wire.write_eof()
         self._wire.resume_reading()
-        self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._wire.close)
+        self._linger(asyncio.get_running_loop().time() + LINGER_LONGEST_SECONDS)
+
+    def _linger(self, until: float) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() >= until:
+            self._wire.close()
+            return
+        self._heard = False
+        self._timer = loop.call_later(LINGER_SECONDS, self._heard_again, until)
+
+    def _heard_again(self, until: float) -> None:
+        self._timer = None
+        if self._heard:
+            self._linger(until)
+        else:
+            self._wire.close()
 
     def _too_slow(self) -> None:
         self._timer = None
@@ -223,7 +255,7 @@ def _told(error: Exception) -> tuple[int, str]:
         log.warning("%s", error)
         return error.status, str(error)
     if isinstance(error, KubeauthnError):
-        log.error("%s", error)
+        log.error("%s%s", error, place_of(error) if isinstance(error, UsageError) else "")
         return getattr(error, "status", 0) or 500, str(error)
-    log.error("the proxy's function failed: %s", type(error).__name__)
+    log.error("the proxy's function failed: %s%s", type(error).__name__, place_of(error))
     return 500, f"the proxy's function failed: {type(error).__name__}"

@@ -9,7 +9,7 @@ import ssl
 from typing import TYPE_CHECKING
 
 from kubeauthn._io.carrier.downstream import Downstream
-from kubeauthn._io.carrier.wires import TlsWire
+from kubeauthn._io.carrier.wires import Lower, TlsWire
 from kubeauthn.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 4096
 SHAKING_HANDS = 256
-"""Connections that have not shown a certificate yet. Anybody on this machine can open those to a port."""
+"""Connections that have not shown a certificate yet. Anybody on this machine can open those to a port, so the oldest
+makes room: whoever holds them all for long keeps nobody out who shows one at once."""
 BACKLOG = 512
-_DESCRIPTORS = 2 * CONNECTIONS + SHAKING_HANDS + 256
+_DESCRIPTORS = 2 * CONNECTIONS + SHAKING_HANDS + BACKLOG + 256
 """Each connection has one to the server, and a few files are open beside them."""
 
 
@@ -32,7 +33,8 @@ class Listener:
         self.route = route
         self._context = context
         self._connections: set[Downstream] = set()
-        self._shaking: set[Downstream] = set()
+        self._shaking: dict[Downstream, TlsWire] = {}
+        """The oldest first."""
         self._server: asyncio.Server | None = None
         self._idle_since = 0.0
         self.accepted = 0
@@ -81,15 +83,20 @@ class Listener:
 
     # for the connections
 
+    def shakes_hands(self, connection: Downstream, wire: TlsWire) -> None:
+        if len(self._shaking) >= SHAKING_HANDS:
+            self._shaking.pop(next(iter(self._shaking))).abort()
+        self._shaking[connection] = wire
+
     def opened(self, connection: Downstream) -> None:
-        self._shaking.discard(connection)
+        self._shaking.pop(connection, None)
         self._connections.add(connection)
         self.accepted += 1
         if len(self._connections) > CONNECTIONS:
             connection.abort()
 
     def closed(self, connection: Downstream) -> None:
-        self._shaking.discard(connection)
+        self._shaking.pop(connection, None)
         if connection in self._connections:  # who never got in does not keep us alive
             self._connections.discard(connection)
             self.touch()
@@ -99,17 +106,20 @@ class Listener:
         _make_room()
 
     def _wire(self) -> asyncio.BaseProtocol:
-        if len(self._shaking) >= SHAKING_HANDS:
-            return _TurnedAway()
-        connection = Downstream(self)
-        self._shaking.add(connection)
-        return TlsWire(connection, self._context, None)
+        return _Incoming(self, self._context)
 
 
-class _TurnedAway(asyncio.Protocol):
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101  a server's
-        transport.abort()
+class _Incoming(TlsWire):
+    """A wire that takes its place among those who shake hands when it stands, not before: it can be ended then."""
+
+    def __init__(self, listener: Listener, context: ssl.SSLContext) -> None:
+        self._listener = listener
+        self._connection = Downstream(listener)
+        super().__init__(self._connection, context, None)
+
+    def opened(self, lower: Lower) -> None:
+        super().opened(lower)
+        self._listener.shakes_hands(self._connection, self)
 
 
 def _make_room() -> None:

@@ -12,6 +12,7 @@ import socket
 import ssl
 from typing import Any, Protocol
 
+from kubeauthn._io.carrier.last_words import last_words
 from kubeauthn._io.carrier.outbox import Outbox, outbox_of
 
 HANDSHAKE_SECONDS = 20.0
@@ -72,7 +73,7 @@ class Wire(Protocol):
 class _Socket(asyncio.BufferedProtocol):
     """The lowest part: a socket that is read into the shared buffer."""
 
-    _transport: Any
+    _transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -92,6 +93,10 @@ class _Socket(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         self.cut_off()
         return True  # the other direction may go on
+
+    def hear_out(self, error: Exception | None) -> None:
+        for data in last_words(self._transport, error):
+            self.came(data)
 
     def opened(self, lower: Lower) -> None: ...
     def came(self, data: memoryview | bytes) -> None: ...
@@ -116,6 +121,8 @@ class PlainWire(_Socket):
         self._end.ended(True)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if not self.closed:
+            self.hear_out(exc)
         self.closed = True
         self._end.lost(exc)
 
@@ -202,6 +209,8 @@ class TlsWire(_Socket):
         self.cut_off()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._is_client and self._ready and not self.closed:
+            self.hear_out(exc)
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -11,9 +11,11 @@ from typing import Any
 from kubeauthn._io.files import read_or_problem
 from kubeauthn.errors import EnvironmentFailure
 from kubeauthn.plugins.bridge import definition as definitions
+from kubeauthn.plugins.bridge.environment import MARKS_BYTES
 
 ASK_SECONDS = 10.0
 ANSWER_BYTES = 64 * 1024
+QUESTION_BYTES = MARKS_BYTES + ANSWER_BYTES
 RUNNING = "running.json"
 
 

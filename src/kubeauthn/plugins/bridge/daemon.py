@@ -19,19 +19,22 @@ from kubeauthn._io.carrier.one_run import OneRunAuthority, listening_context
 from kubeauthn._io.files import write_atomically
 from kubeauthn.errors import EnvironmentFailure, KubeauthnError
 from kubeauthn.plugin._proxy_harness import SOCKET_NAME, private_directory, remove, stay, stop_at_signals
-from kubeauthn.plugins.bridge import control, foreground
+from kubeauthn.plugins.bridge import control, environment, foreground
 from kubeauthn.plugins.bridge import definition as definitions
 from kubeauthn.plugins.bridge.complaints import Complaints
 from kubeauthn.plugins.bridge.route import AccessRoute
+from kubeauthn.plugins.bridge.starting import CREDENTIAL, HELD, SERVES
 
-HELD = "held"
 CREDENTIAL_SECONDS = 60.0
 """How long a client uses its certificate without asking, at most: so long may it miss that the bridge is gone."""
+STAY_SECONDS = 2.0
+"""How long it stays for those it has served, or is about to, before it leaves for another environment."""
 _RENEW_SECONDS = 86400.0
 
 
 class Bridge:
     def __init__(self, definition: definitions.Definition) -> None:
+        self._environment = environment.marks(os.environ)
         os.environ["KUBECONFIG"] = definition.kubeconfig
         from kubeauthn.client.access import open_access
 
@@ -48,6 +51,7 @@ class Bridge:
         own = ClientIdentity(definition.certificate.encode(), definition.key, not_before=0, not_after=0)
         self.listener = Listener(self.route, listening_context(own, self._authority.certificate))
         self.started = time.time()
+        self._leaving = False
 
     async def serve(self, ready: int) -> None:
         try:
@@ -60,7 +64,7 @@ class Bridge:
             path = os.path.join(directory, SOCKET_NAME)
             before = os.umask(0o177)
             try:
-                server = await asyncio.start_unix_server(self._answer, path, limit=control.ANSWER_BYTES)
+                server = await asyncio.start_unix_server(self._answer, path, limit=control.QUESTION_BYTES)
             finally:
                 os.umask(before)
             where = os.path.join(definitions.directory_of(self.definition.name), control.RUNNING)
@@ -88,7 +92,12 @@ class Bridge:
             writer.close()
 
     def _told(self, question: str) -> dict[str, object]:
-        if question == "credential":
+        if question.startswith(CREDENTIAL):
+            if self._leaving:
+                return {"leaving": True}  # a certificate would open nothing any more
+            marks = environment.told(question.removeprefix(CREDENTIAL))
+            if differing := environment.differing(self._environment, marks):
+                return self._told_to_others(differing)
             self.listener.touch()
             if self._client.not_after - time.time() < _RENEW_SECONDS:
                 self._client = self._authority.client("kubeauthn bridge client")
@@ -99,6 +108,9 @@ class Bridge:
                 # Not longer than the bridge waits for it: whoever comes later asks again, and so starts another.
                 "expires_at": time.time() + min(CREDENTIAL_SECONDS, self.definition.idle_seconds),
             }
+        if question.startswith(SERVES):
+            differing = environment.differing(self._environment, environment.told(question.removeprefix(SERVES)))
+            return {"others": bool(differing and self.listener.connections)}
         if question == "status":
             return {
                 "pid": os.getpid(),
@@ -110,14 +122,28 @@ class Bridge:
                 "offered": self.route.has_offer,
             }
         if question.startswith(foreground.OFFER):
-            self.route.offer(foreground.decode(question.removeprefix(foreground.OFFER), time.time()))
+            offered, marks = foreground.opened(question.removeprefix(foreground.OFFER))
+            if differing := environment.differing(self._environment, marks):
+                return {"differing": environment.named(differing)}
+            self.route.offer(foreground.decode(offered, time.time()))
             return {"taken": True}
         if question == "stop":
-            import signal
-
-            asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGTERM)
+            self._stop_soon()
             return {"stopping": True}
         return {"error": "unknown question"}
+
+    def _told_to_others(self, differing: list[str]) -> dict[str, object]:
+        """Never a certificate: what goes through here goes out under the identity of this environment."""
+        if self.listener.idle_seconds() < STAY_SECONDS:
+            return {"differing": environment.named(differing)}
+        self._stop_soon()
+        return {"leaving": True}
+
+    def _stop_soon(self) -> None:
+        import signal
+
+        self._leaving = True
+        asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGTERM)
 
 
 def main() -> int:

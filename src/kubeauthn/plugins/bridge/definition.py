@@ -44,7 +44,12 @@ def state_directory() -> str:
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".local", "state")
     path = os.path.join(base, "kubeauthn", "bridge")
-    os.makedirs(path, mode=0o700, exist_ok=True)
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"{error.filename}: {error.strerror}", hint="bridges are kept there; XDG_STATE_HOME names another place"
+        ) from None
     check_private(path)
     return path
 
@@ -110,20 +115,23 @@ def names() -> list[str]:
     return sorted(name for name in os.listdir(path) if os.path.isfile(os.path.join(path, name, "definition.json")))
 
 
-def define(context: str | None, options: dict[str, Any], idle_seconds: float | None = None) -> Definition:
-    """The bridge for this context and these options of `open_access`; the same as before if there is one."""
+def define(
+    context: str | None, options: dict[str, Any], idle_seconds: float | None = None, *, environment: str = ""
+) -> Definition:
+    """The bridge for this context and these options of `open_access`; the same as before if there is one.
+
+    `environment`: the name of one, for a bridge that is for it alone, beside the one that all share.
+    """
     from hashlib import sha256
 
     from kubeauthn.client.kubeconfig import resolve
 
     target = resolve(context, path=options.get("kubeconfig"), **{k: v for k, v in options.items() if k != "kubeconfig"})
-    kubeconfig = os.environ.get("KUBECONFIG", "") or os.path.join(os.path.expanduser("~"), ".kube", "config")
-    if options.get("kubeconfig"):
-        kubeconfig = os.path.abspath(options["kubeconfig"])
-    absolute = os.pathsep.join(os.path.abspath(path) for path in kubeconfig.split(os.pathsep) if path)
+    absolute = _variable(options.get("kubeconfig"))
     kept = {name: value for name, value in options.items() if value and name not in ("kubeconfig", "namespace")}
     resolved = target.context_name or ""
-    identity = json.dumps([absolute, resolved, kept, target.cluster.server], sort_keys=True, default=list)
+    purpose = [absolute, resolved, kept, target.cluster.server, *([environment] if environment else [])]
+    identity = json.dumps(purpose, sort_keys=True, default=list)
     name = sha256(identity.encode()).hexdigest()[:20]
     namespace = target.namespace or ""
     try:
@@ -148,6 +156,18 @@ def define(context: str | None, options: dict[str, Any], idle_seconds: float | N
     if definition != known:
         save(definition)
     return definition
+
+
+def _variable(given: str | None) -> str:
+    """KUBECONFIG for the bridge, which has another working directory: absolute paths."""
+    listed = os.environ.get("KUBECONFIG", "") or os.path.join(os.path.expanduser("~"), ".kube", "config")
+    paths = [os.path.abspath(path) for path in ([given] if given else listed.split(os.pathsep)) if path]
+    if impossible := [path for path in paths if os.pathsep in path]:
+        raise EnvironmentFailure(
+            f"{impossible[0]}: the bridge gets its kubeconfig in KUBECONFIG, where {os.pathsep} separates two files",
+            hint="a link to it from a path without one will do",
+        )
+    return os.pathsep.join(paths)
 
 
 def _new_identity() -> tuple[int, str, Secret]:

@@ -10,7 +10,7 @@ from kubeauthn._core.credential import Credential
 from kubeauthn._core.interaction import NEVER
 from kubeauthn._secret import Secret
 from kubeauthn.errors import EnvironmentFailure
-from kubeauthn.plugins.bridge import control, starting
+from kubeauthn.plugins.bridge import control, environment, starting
 
 if TYPE_CHECKING:
     from kubeauthn.plugins.bridge.definition import Definition
@@ -38,9 +38,11 @@ def bring_credential(definition: Definition) -> None:
         return
     credential = access.credential()
     if credential.route is None and not credential.signer and not _signs_elsewhere(credential):
-        answer = control.ask(definition.name, OFFER + json.dumps(encode(credential)))
+        # A person took their time: by now another environment's bridge may stand in the place of the one asked above.
+        offer = {"credential": encode(credential), "environment": environment.marks(os.environ)}
+        answer = control.ask(definition.name, OFFER + json.dumps(offer))
         if answer is None or not answer.get("taken"):
-            raise EnvironmentFailure("the bridge did not take the credential")
+            raise EnvironmentFailure("the bridge did not take the credential", hint=_why_not(answer))
 
 
 def encode(credential: Credential) -> dict[str, Any]:
@@ -53,11 +55,18 @@ def encode(credential: Credential) -> dict[str, Any]:
     }
 
 
-def decode(text: str, now: float) -> Credential:
+def opened(text: str) -> tuple[object, dict[str, object]]:
+    """An offer's credential, as `encode` made it, and the marks of the environment that its plugin ran in."""
+    offer = json.loads(text)
+    if not isinstance(offer, dict) or not isinstance(offer.get("environment"), dict):
+        raise ValueError("not an offer")
+    return offer.get("credential"), offer["environment"]
+
+
+def decode(offer: object, now: float) -> Credential:
     """`ValueError` where it is not what `encode` made."""
     from kubeauthn._core.certificates import client_identity
 
-    offer = json.loads(text)
     if not isinstance(offer, dict):
         raise ValueError("not an object")
     authorization, certificate, key = (offer.get(name) for name in ("authorization", "certificate", "key"))
@@ -70,6 +79,12 @@ def decode(text: str, now: float) -> Credential:
     return Credential(
         authorization=Secret(authorization) if authorization else None, identity=identity, expires_at=expires_at
     )
+
+
+def _why_not(answer: dict[str, Any] | None) -> str | None:
+    if answer is None or "differing" not in answer:
+        return None
+    return f"it has another environment by now; not the same: {answer['differing']}"
 
 
 def _signs_elsewhere(credential: Credential) -> bool:

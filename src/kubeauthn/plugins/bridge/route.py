@@ -16,14 +16,18 @@ from kubeauthn._io.carrier.pool import Pool
 from kubeauthn.errors import CredentialError, KubeauthnError, PluginFailed, UpstreamError
 
 if TYPE_CHECKING:
+    import logging
+
     from kubeauthn._core.credential import ClientIdentity, Credential
     from kubeauthn.client.access import Access
 
 KEPT_SECONDS = 1.0
 """How long a credential is used without asking its source."""
 LOOK_SECONDS = 2.0
-"""How often the kubeconfig's files are looked at for a change."""
+"""How often the kubeconfig's files, and those that it names, are looked at for a change."""
 _POOLS = 4
+_A_PROXYS_OWN = frozenset({500, 502})
+"""What a local proxy answers in the server's place where its author's function failed, or the server is not reached."""
 
 
 class AccessRoute:
@@ -33,6 +37,7 @@ class AccessRoute:
         self._open = open_again
         self._log_path = log_path
         self._files = files
+        self._named: tuple[str, ...] = ()
         self._seen = self._signature()
         self._look_at = time.monotonic() + LOOK_SECONDS
         self._pools: dict[ClientIdentity | None, Pool] = {}
@@ -70,8 +75,11 @@ class AccessRoute:
             self._offered = None
             return await self._with_credential(asked)
         self._credential = None
+        access = self._access
         with self._naming_the_log():
-            renewed = await self._access.renew_async(credential)  # type: ignore[arg-type]  # the mark is ours
+            renewed = await access.renew_async(credential)  # type: ignore[arg-type]  # the mark is ours
+        if access is not self._access:
+            return await self._with_credential(asked)
         return None if renewed is None else self._planned(asked, renewed)
 
     async def unreachable(self, asked: Asked, failed: Plan, reason: str) -> Plan | None:
@@ -82,8 +90,10 @@ class AccessRoute:
         if credential is None or credential.route is None:
             return None
         self._credential = None
+        access = self._access
         with self._naming_the_log():
-            return self._planned(asked, await self._access.replace_lost_async(credential, reason))
+            replaced = await access.replace_lost_async(credential, reason)
+        return self._planned(asked, replaced) if access is self._access else await self._with_credential(asked)
 
     def answered(self, plan: Plan, status: int) -> None:
         if plan.mark is not None and plan.mark is self._offered:
@@ -93,6 +103,9 @@ class AccessRoute:
             if status == 401:
                 self._credential = None
             self._access.answered(plan.mark, status)  # type: ignore[arg-type]  # the mark is ours
+            if status in _A_PROXYS_OWN and plan.mark.route is not None:  # type: ignore[attr-defined]  # likewise
+                # What it says of that is on its standard error, and the log takes the last line of that along.
+                _log().warning("through the proxy plugin came status %d", status)
 
     def close(self) -> None:
         for pool in self._pools.values():
@@ -110,8 +123,12 @@ class AccessRoute:
         return f"; see {self._log_path}" if self._log_path else ""
 
     async def _with_credential(self, asked: Asked) -> Plan:
+        access: Access | None = None
         with self._naming_the_log():
-            credential = await self._access.credential_async()
+            # The kubeconfig may change while its plugin runs: what that gave is not for the server that is named now.
+            while access is not self._access:
+                access = self._access
+                credential = await access.credential_async()
         self._credential, self._until = credential, time.monotonic() + KEPT_SECONDS
         return self._planned(asked, credential)
 
@@ -151,6 +168,7 @@ class AccessRoute:
 
     def _use(self, access: Access) -> None:
         self._access = access
+        self._named = access.target.files if access.target is not None else ()
         self._credential = self._offered = None
         self.close()
         self._pools = {}
@@ -167,14 +185,23 @@ class AccessRoute:
             return
         self._seen = seen
         try:
-            self._use(self._open())
+            access = self._open()
         except KubeauthnError as error:
-            import logging
-
-            logging.getLogger("kubeauthn.proxy").error("the kubeconfig changed and cannot be used: %s", error)
+            _log().error("the kubeconfig changed and cannot be used: %s", error)
+            return
+        # Files change for others too, `kubectl config use-context` for one: nobody need log in again for that.
+        if access.target is None or access.target != self._access.target:
+            self._use(access)
 
     def _signature(self) -> list[tuple[int, int, int] | None]:
-        return [_state(path) for path in self._files]
+        """Taken before the files are read: what changes meanwhile is read again, at the next look."""
+        return [_state(path) for path in (*self._files, *self._named)]
+
+
+def _log() -> logging.Logger:
+    import logging
+
+    return logging.getLogger("kubeauthn.proxy")
 
 
 def _state(path: str) -> tuple[int, int, int] | None:
