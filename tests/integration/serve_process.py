@@ -17,7 +17,7 @@ import httpx2
 from kubeauthn.testing import CertificateAuthority
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from typing import Self
 
@@ -58,10 +58,15 @@ class Serve:
     """Use it as a context manager. `lines` are the log, as objects."""
 
     def __init__(
-        self, file: Path, *options: str, tls: Path | None = None, ca: CertificateAuthority | None = None
+        self,
+        file: Path,
+        *options: str,
+        tls: Path | None = None,
+        ca: CertificateAuthority | None = None,
+        program: Sequence[str] = (sys.executable, "-m", "kubeauthn"),
     ) -> None:
         self.ca = ca or CertificateAuthority()
-        command = [sys.executable, "-m", "kubeauthn", "serve", str(file), "--log-format", "json", *options]
+        command = [*program, "serve", str(file), "--log-format", "json", *options]
         if "--listen" not in options:
             command += ["--listen", "127.0.0.1:0"]
         if tls is not None:

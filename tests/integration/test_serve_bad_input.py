@@ -186,6 +186,24 @@ def test_a_thousand_headers(serve: Serve) -> None:
     assert answer.startswith(b"HTTP/1.1 431") or answer.startswith(b"HTTP/1.1 400") or answer == b""
 
 
+def test_a_thousand_headers_over_http2(serve: Serve) -> None:
+    many = [(f"x-{number}", "y") for number in range(1000)]
+    fields = [(":method", "GET"), (":path", "/healthz"), (":scheme", "https"), (":authority", "x")]
+    assert [http2_status(serve, fields + many[:count]) for count in (limits.HEADERS, 1000)] == [b"200", b"431"]
+
+
+def http2_status(serve: Serve, headers: list[tuple[str, str]]) -> bytes:
+    wire = H2Connection()
+    wire.initiate_connection()
+    wire.send_headers(1, headers, end_stream=True)
+    with raw(serve, alpn="h2") as connection:
+        connection.sendall(wire.data_to_send())
+        while True:
+            for event in wire.receive_data(connection.recv(65536)):
+                if isinstance(event, ResponseReceived):
+                    return dict(event.headers)[b":status"]
+
+
 def test_a_head_without_end(serve: Serve) -> None:
     # A little more than is read: with much more the server is gone before the client has said it all.
     answer = answer_to(serve, b"GET /healthz HTTP/1.1\r\nx: " + b"y" * (limits.HEADER_BYTES_1 + 1000))

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubeauthn.testing import CertificateAuthority, Issuer
+from tests.integration.container_image import why_not
 from tests.integration.serve_process import PATIENCE, Serve, configuration, review, until, write_certificate
 
 if TYPE_CHECKING:
@@ -246,3 +247,17 @@ def test_a_worker_that_ends_takes_no_more_connections(file: Path, tmp_path: Path
             until(lambda: answers(serve, token) and old not in serve.workers(), "another worker")
             for _ in range(20):
                 assert answers(serve, token)
+
+
+def test_a_system_that_shows_no_descriptors_is_named_and_not_the_file(tmp_path: Path) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    write_certificate(CertificateAuthority(), tmp_path)
+    script = 'mount -t tmpfs tmpfs /proc && exec "$@"'  # /dev/fd leads there too
+    serve = [sys.executable, "-m", "kubeauthn", "serve", str(tmp_path / "authn.yaml"), "--listen", "127.0.0.1:0",
+             "--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]  # fmt: skip
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *serve],
+                          capture_output=True, text=True, timeout=PATIENCE, check=False)  # fmt: skip
+    assert "neither /proc/self/fd nor /dev/fd" in done.stderr
+    assert "no such file" not in done.stderr.lower()
+    assert done.returncode not in (0, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import shutil
 import socket
 import ssl
@@ -105,6 +106,10 @@ def test_a_cached_token_is_refused_as_soon_as_the_file_names_it(issuer: Issuer, 
     path.unlink()
     until(lambda: ask(decider, jane) and "no such file" in source.complaint)
     assert ask(decider, jane).outcome == "refused"
+
+    os.mkfifo(path)  # nobody writes to it, and it must not keep the next list waiting
+    until(lambda: ask(decider, jane) and "is a pipe" in source.complaint)
+    path.unlink()
 
     path.write_text(write_list([Revocation(issuer.url, issued_until=time.time() + 5)]))
     until(lambda: ask(decider, john).outcome == "refused")
@@ -409,12 +414,21 @@ def test_only_opaque_tokens_go_out(issuer, inner, endpoint, tmp_path):
 
 
 def test_an_endpoint_that_fails_fails_closed_and_is_left_alone_for_a_moment(issuer, inner, endpoint, tmp_path):
-    endpoint.status = 500
+    endpoint.status = 503
     words = introspecting(issuer, endpoint, tmp_path)
     made = decisions(issuer, inner, words, OPAQUE, "opaque-2", "opaque-3")
     assert [decision.outcome for decision in made] == ["failed"] * 3
     assert len(endpoint.asked) == 1
-    assert made[0].reason == f"{endpoint.url} answered 500"
+    assert made[0].reason == f"{endpoint.url} answered 503"
+
+
+@pytest.mark.parametrize("status", [302, 400, 413, 500])
+def test_a_token_that_the_endpoint_chokes_on_keeps_nobody_else_out(issuer, inner, endpoint, tmp_path, status):
+    endpoint.status = status
+    words = introspecting(issuer, endpoint, tmp_path)
+    made = decisions(issuer, inner, words, OPAQUE, "opaque-2", "opaque-3")
+    assert [decision.outcome for decision in made] == ["failed"] * 3
+    assert len(endpoint.asked) == 3
 
 
 def test_an_endpoint_of_another_ca_is_not_told_the_token(issuer, inner, endpoint, tmp_path):

@@ -149,6 +149,25 @@ def test_what_is_smuggled_into_auth_lets_nobody_in(serve: Serve, issuer: Issuer,
     assert b"x-remote-user" not in answer.lower()
 
 
+def test_a_header_that_cannot_be_read_is_not_taken_for_none(issuer: Issuer, tmp_path: Path) -> None:
+    """Granian shows only values of visible ASCII, so these look as if nobody had sent them."""
+    file = tmp_path / "authn.yaml"
+    file.write_text(configuration(issuer, extra="anonymous: {enabled: true, conditions: [{path: /public}]}\n"))
+    good = issuer.token("jane", audience="kubernetes").encode()
+    public = (b"X-Original-URI", b"/public")
+
+    def status(*headers: tuple[bytes, bytes]) -> int:
+        with serve.client() as client:
+            return client.get("/auth", headers=list(headers)).status_code
+
+    with Serve(file, "--forward-auth-original-uri", "X-Original-URI") as serve:
+        serve.ready()
+        assert status(public) == 200
+        assert status(public, (b"Authorization", b"Bearer \xff")) == 401
+        assert status((b"Authorization", b"\xff"), (b"Authorization", b"Bearer " + good)) == 401
+        assert status((b"X-Original-URI", b"/admin?\xff"), public) == 401
+
+
 @pytest.mark.parametrize(
     "body",
     [

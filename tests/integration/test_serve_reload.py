@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kubeauthn.errors import EnvironmentFailure
+from kubeauthn.server import limits
+from kubeauthn.server.runtime import Runtime
 from kubeauthn.testing import Issuer
 from tests.integration.serve_process import Serve, configuration, replace, until
 
@@ -115,6 +120,30 @@ def test_an_issuer_that_does_not_answer_holds_the_change_back(serve: Serve, file
     assert name(serve, issuer) == "newer:jane"
 
 
+def test_after_its_minute_a_sick_issuer_ends_the_change_and_is_named(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HEALTHY_SECONDS", 1.0)
+    with Issuer() as other:
+        sick = configuration(other, prefix="other:").partition("jwt:\n")[2]
+    token = issuer.token("jane", audience="kubernetes")
+
+    async def decided() -> str:
+        runtime = Runtime()
+        await runtime.prepare(1, configuration(issuer, prefix="old:"), patient=True)
+        runtime.commit(1)
+        with pytest.raises(EnvironmentFailure, match=rf"^unhealthy issuers: {re.escape(other.url)} \(.+\)$"):
+            await runtime.prepare(2, configuration(issuer, prefix="new:") + sick, patient=True)
+        runtime.abort()  # as every worker is told
+        with pytest.raises(EnvironmentFailure, match="is not the one that was prepared"):
+            runtime.commit(2)
+        decision = await runtime.switch.decide(token)
+        runtime.stop()
+        return decision.user.username if decision.user else ""
+
+    assert asyncio.run(decided()) == "old:jane"
+
+
 def test_anonymous_may_not_change(serve: Serve, file: Path, issuer: Issuer) -> None:
     replace(file, configuration(issuer, prefix="new:", extra="anonymous: {enabled: true}\n"))
     assert "anonymous may not change" in serve.said(NOT_RELOADED)[0]["reason"]
@@ -152,6 +181,27 @@ def test_a_removed_file_keeps_what_is_in_force(serve: Serve, file: Path, issuer:
     serve.hang_up()
     assert "no such file" in serve.said(NOT_RELOADED)[0]["reason"].lower()
     assert name(serve, issuer) == "old:jane"
+
+
+def test_what_is_no_file_any_more_holds_nobody_up(issuer: Issuer, tmp_path: Path) -> None:
+    """Neither a pipe that nobody writes nor a gigabyte: numbers are told, and the next content counts."""
+    file = tmp_path / "authn.yaml"
+    file.write_text(configuration(issuer, prefix="old:"))
+    with Serve(file, tls=tmp_path / "tls") as serve:
+        serve.ready()
+        certificate = tmp_path / "tls" / "tls.crt"
+        for path, complaint in ((file, NOT_RELOADED), (certificate, "the new certificate is not used")):
+            path.unlink()
+            os.mkfifo(path)
+            assert "is a pipe" in serve.said(complaint)[0]["reason"]
+            assert "kubeauthn_workers 1" in serve.metrics()
+        file.unlink()
+        with file.open("wb") as sparse:
+            sparse.truncate(1 << 30)
+        until(lambda: "is larger than" in serve.said(NOT_RELOADED)[-1]["reason"], "that is told too")
+        replace(file, configuration(issuer, prefix="new:"))
+        serve.said(RELOADED)
+        assert name(serve, issuer) == "new:jane"
 
 
 def test_a_key_that_was_rotated_in_is_found(serve: Serve, issuer: Issuer) -> None:

@@ -291,8 +291,10 @@ def test_explain_is_there_when_it_is_switched_on_and_not_through_a_proxy(file: P
             answer = client.post("/debug/explain", content=token)
             assert (answer.status_code, answer.json()["verdict"]) == (200, "authenticated")
             assert token.split(".")[2] not in answer.text
-            proxied = client.post("/debug/explain", content=token, headers={"x-forwarded-for": "127.0.0.1"})
-            assert proxied.status_code == 404
+            # The second is what a proxy sends that appends the address to what its client said: no text at all.
+            for said in (b"127.0.0.1", b"\xff, 192.0.2.1"):
+                proxied = client.post("/debug/explain", content=token, headers={b"x-forwarded-for": said})
+                assert proxied.status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -302,7 +304,19 @@ def test_explain_is_there_when_it_is_switched_on_and_not_through_a_proxy(file: P
         (["--listen", "nonsense"], 2, "--listen expects HOST:PORT or unix:PATH"),
         (["--tls-cert", "x"], 2, "--tls-cert and --tls-key belong together"),
         (["--client-ca", "x"], 2, "--client-ca needs TLS"),
+        (["--listen", "127.0.0.1:" + "9" * 5000], 2, "--listen expects HOST:PORT or unix:PATH"),
         (["--workers", "0"], 2, "--workers expects"),
+        (["--grace-period", "9" * 20], 2, "--grace-period expects"),
+        (["--keep-keys-hours", "nan"], 2, "--keep-keys-hours expects"),
+        (["--assertion-seconds", "nan"], 2, "an assertion has"),
+        (["--assertion-seconds", "inf"], 2, "an assertion has"),
+        # A variable in a script that nobody set: the check that it stands for must not be left out silently.
+        (["--tls-cert", "", "--tls-key", ""], 2, "argument --tls-cert: expected a value"),
+        (["--client-ca="], 2, "argument --client-ca: expected a value"),
+        (["--api-audiences", ""], 2, "argument --api-audiences: expected a value"),
+        (["--api-audiences", " , "], 2, "argument --api-audiences: expected a value"),
+        (["--revocation-file", ""], 2, "argument --revocation-file: expected a value"),
+        (["--audit-log", ""], 2, "argument --audit-log: expected a value"),
         (["--tls-cert", "/nowhere", "--tls-key", "/nowhere"], 4, "/nowhere"),
     ],
 )

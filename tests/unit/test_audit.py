@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import stat
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -166,6 +167,24 @@ def test_more_lines_than_can_wait_are_lost_and_counted(tmp_path: Path, monkeypat
     os.close(read_end)  # the writer fails, and goes on
     until(lambda: sink.lost == 10)
     sink.close()
+
+
+def test_a_log_that_nobody_reads_does_not_keep_the_server_from_ending(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(audit_file, "WAITING_LINES", 2)
+    monkeypatch.setattr(audit_file, "WRITE_SECONDS", 0.1)
+    sink = AuditFile("-")
+    read_end, sink._descriptor = os.pipe()
+    sink._look_at = float("inf")
+    line = b"x" * 70_000 + b"\n"  # more than a pipe holds: the writer stands still
+    sink.tell(line)
+    until(sink._lines.empty)
+    while not sink.lost:
+        sink.tell(line)
+    closing = threading.Thread(target=sink.close, daemon=True)
+    closing.start()
+    closing.join(10)
+    assert not closing.is_alive()
+    os.close(read_end)
 
 
 def test_what_is_no_file_of_ours_is_refused(tmp_path: Path):

@@ -70,6 +70,13 @@ def review(token: str, **spec: Any) -> bytes:
     return json.dumps({"apiVersion": V1, "kind": "TokenReview", "spec": {"token": token, **spec}}).encode()
 
 
+def test_a_thousand_headers_over_asgi():
+    app, _ = application()
+    many = {f"x-{number}": "y" for number in range(1000)}
+    assert asked(app, review("jane"), headers=many)[0] == 431
+    assert asked(app, review("jane"), headers=dict(list(many.items())[:100]))[0] == 200
+
+
 def test_a_review_over_asgi_in_one_part_and_in_many():
     app, _ = application()
     whole = review("jane")

@@ -32,20 +32,21 @@ class _Unreadable(Exception):
         super().__init__(reason)
 
 
-def read_bounded(path: str, limit: int) -> bytes:
+def read_bounded(path: str, limit: int, *, pipes: bool = True) -> bytes:
     """The whole content, or `EnvironmentFailure`. Never more than `limit` bytes, never a wait without end.
 
-    Regular files and pipes are read, /dev/null is empty, and everything else is refused.
+    Regular files and pipes are read, /dev/null is empty, and everything else is refused. Without `pipes` they are
+    refused too: what is read while others wait, or again and again, must not come from one.
     """
-    content = read_or_problem(path, limit)
+    content = read_or_problem(path, limit, pipes=pipes)
     if isinstance(content, Problem):
         raise EnvironmentFailure(f"{_shown(path)}: {content.reason}")
     return content
 
 
-def read_text_or_problem(path: str, limit: int) -> str | Problem:
+def read_text_or_problem(path: str, limit: int, *, pipes: bool = True) -> str | Problem:
     """A text file in UTF-8, with or without a byte order mark."""
-    content = read_or_problem(path, limit)
+    content = read_or_problem(path, limit, pipes=pipes)
     if isinstance(content, Problem):
         return content
     if content.startswith(_UTF16_MARKS):
@@ -57,7 +58,7 @@ def read_text_or_problem(path: str, limit: int) -> str | Problem:
         return Problem(f"is not UTF-8 (line {line})")
 
 
-def read_or_problem(path: str, limit: int) -> bytes | Problem:
+def read_or_problem(path: str, limit: int, *, pipes: bool = True) -> bytes | Problem:
     """`read_bounded` for those who gather faults."""
     try:
         # Not blocking, because opening a pipe that nobody writes would wait for ever.
@@ -69,6 +70,8 @@ def read_or_problem(path: str, limit: int) -> bytes | Problem:
         if stat.S_ISREG(status.st_mode):
             return _read(descriptor, limit, deadline=None)
         if stat.S_ISFIFO(status.st_mode):
+            if not pipes:
+                return Problem("is a pipe, and not a file that can be read again")
             return _read(descriptor, limit, deadline=time.monotonic() + PIPE_SECONDS)
         if stat.S_ISCHR(status.st_mode) and os.path.samestat(status, os.stat(os.devnull)):
             return b""
@@ -113,7 +116,7 @@ def _problem(error: OSError | ValueError | _Unreadable) -> Problem:
 
 
 def _shown(path: str) -> str:
-    return path.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return path.replace("\0", "\ufffd")
 
 
 def write_atomically(path: str, content: bytes) -> None:

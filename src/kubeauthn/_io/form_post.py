@@ -12,19 +12,36 @@ from kubeauthn.errors import EnvironmentFailure, UsageError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kubeauthn._secret import Secret
 
 
-class FormPoster:
-    """Posts to one address and keeps its connections. It belongs to the event loop that first uses it."""
+_AWAY = frozenset((429, 502, 503, 504))
+"""With these it says itself that the next question would fare no better."""
 
-    def __init__(self, url: str, context: ssl.SSLContext, *, seconds: float, most_bytes: int, at_once: int) -> None:
+
+class FormPoster:
+    """Posts to one address and keeps its connections. It belongs to the event loop that first uses it.
+
+    `on_away` is told why, when a failure is not about one question: not reached, not in time, or overloaded.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        context: ssl.SSLContext,
+        *,
+        seconds: float,
+        most_bytes: int,
+        at_once: int,
+        on_away: Callable[[str], None],
+    ) -> None:
         self._url = checked_https(url)
         self.place = f"https://{self._url.netloc.decode('ascii')}{self._url.path}"[:300]
         self._seconds = seconds
         self._most_bytes = most_bytes
+        self._on_away = on_away
         self._turns = asyncio.Semaphore(at_once)
         limits = httpx2.Limits(max_connections=at_once, max_keepalive_connections=at_once, keepalive_expiry=30.0)
         # No limit for each piece: `post` has one for the whole.
@@ -42,6 +59,7 @@ class FormPoster:
         except (httpx2.HTTPError, OSError) as error:
             failure = f"{self.place} cannot be reached: {type(error).__name__}"
         # Out here the error is not its context: that one holds the request, and the request holds the token.
+        self._on_away(failure)
         raise EnvironmentFailure(failure)
 
     async def _exchange(self, fields: Mapping[str, str], authorization: Secret) -> bytes:
@@ -52,7 +70,10 @@ class FormPoster:
         }
         async with self._client.stream("POST", self._url, data=dict(fields), headers=headers) as response:
             if response.status_code != 200:
-                raise EnvironmentFailure(f"{self.place} answered {response.status_code}")
+                failure = f"{self.place} answered {response.status_code}"
+                if response.status_code in _AWAY:
+                    self._on_away(failure)
+                raise EnvironmentFailure(failure)
             return await read_bounded(response, self.place, self._most_bytes)
 
     async def close(self) -> None:

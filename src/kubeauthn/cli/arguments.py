@@ -133,6 +133,33 @@ class CommandParser(argparse.ArgumentParser):
         return f"did you mean {near}?" if near else ""
 
 
+def refuse_empty_values(parser: argparse.ArgumentParser) -> None:
+    """For all arguments that are added from here on.
+
+    `--client-ca "$CA"` with a variable that nobody set would be as if the option were not there: who asked for a check
+    would go without it and not know.
+    """
+    parser.register("action", None, _StoreGiven)
+    parser.register("action", "append", _AppendGiven)
+
+
+class _StoreGiven(argparse._StoreAction):
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        _refuse_nothing(self, values)
+        super().__call__(parser, namespace, values, option_string)
+
+
+class _AppendGiven(argparse._AppendAction):
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        _refuse_nothing(self, values)
+        super().__call__(parser, namespace, values, option_string)
+
+
+def _refuse_nothing(action: argparse.Action, value: object) -> None:
+    if type(value) is str and not value.strip(" \t,"):
+        raise argparse.ArgumentError(action, "expected a value, got an empty text (a variable that is not set?)")
+
+
 def _option_name(word: str) -> str:
     """Without the value, which may be joined to it: --token=… and -t…"""
     name = word.partition("=")[0] if word.startswith("--") else word[:2]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
+from kubeauthn.cli.arguments import refuse_empty_values
 from kubeauthn.cli.failure import YES
 from kubeauthn.errors import UsageError
 
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 
 HELP = "the webhook, forward-auth, health and metrics server"
 
+_A_DAY = 86_400
 _OWN = ("file", "listen", "tls_cert", "tls_key", "client_ca", "self_signed", "workers", "grace_period")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
+    refuse_empty_values(parser)
     parser.add_argument("file", metavar="FILE", help="the AuthenticationConfiguration")
     parser.add_argument(
         "--listen", default="127.0.0.1:8443", metavar="HOST:PORT|unix:PATH", help="where to listen (127.0.0.1:8443)"
@@ -99,9 +102,9 @@ def _options(arguments: Namespace) -> ServeOptions:
 
     if arguments.workers < 1 or arguments.workers > 256:
         raise UsageError("--workers expects a number from 1 to 256")
-    if arguments.grace_period < 1:
-        raise UsageError("--grace-period expects at least one second")
-    if arguments.keep_keys_hours <= 0:
+    if not 1 <= arguments.grace_period <= _A_DAY:
+        raise UsageError(f"--grace-period expects a number of seconds from 1 to {_A_DAY}")
+    if not arguments.keep_keys_hours > 0:  # not `<= 0`: what is no number is not more than none
         raise UsageError("--keep-keys-hours expects more than none")
     given = vars(arguments)
     audiences = [entry for text in arguments.api_audiences for entry in text.split(",") if entry]

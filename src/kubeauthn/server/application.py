@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubeauthn.server import limits, request_details
 from kubeauthn.server.body_watch import BodyWatch, declared_length, too_large, too_slow
-from kubeauthn.server.failures import failure
+from kubeauthn.server.failures import failure, too_many_headers
 from kubeauthn.server.http_message import GivenScope, HeaderList, Request, Response
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ class Application:
         handler = self._routes.get(path)
         if handler is None:
             response = self._unknown(path)
+        elif len(headers) > limits.HEADERS:
+            response = too_many_headers()
+            self._count(path, response.status, 0.0)
         else:
             body: bytes | Response = b""
             if method not in _WITHOUT_BODY:
@@ -111,6 +114,9 @@ class Application:
         handler = self._routes.get(path)
         if handler is None:
             return self._unknown(path)
+        if len(scope["headers"]) > limits.HEADERS:
+            self._count(path, 431, 0.0)
+            return too_many_headers()
         pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         headers = HeaderList(pairs)
         begun = perf_counter()

@@ -34,6 +34,7 @@ KEYS_PATH = "/.well-known/jwks.json"
 ISSUER = "kubeauthn"
 AUDIENCE = "kubeauthn-upstream"
 SECONDS = 60.0
+LONGEST_SECONDS = 86_400.0
 _KEY_FILE_BYTES = 1 << 16
 _LOOK_SECONDS = 10.0
 """Between two looks whether the key file changed."""
@@ -113,7 +114,7 @@ class KeyFile:
             _log.warning("assertion keys stay as they were: %s", error)
 
     def _read(self) -> bytes:
-        return read_bounded(self._path, _KEY_FILE_BYTES)
+        return read_bounded(self._path, _KEY_FILE_BYTES, pipes=False)
 
 
 class AssertionSigner:
@@ -128,8 +129,8 @@ class AssertionSigner:
         seconds: float = SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not audiences or not all(audiences) or not issuer or seconds < 1:
-            raise UsageError("an assertion has an issuer, an audience and a life of a second or more")
+        if not audiences or not all(audiences) or not issuer or not 1 <= seconds <= LONGEST_SECONDS:
+            raise UsageError("an assertion has an issuer, an audience and a life of a second or more, up to a day")
         self.audiences = audiences
         self._keys = keys
         self._issuer = issuer

@@ -14,6 +14,7 @@ import stat
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kubeauthn.errors import EnvironmentFailure
@@ -83,8 +84,9 @@ class AuditFile:
     def close(self) -> None:
         """Writes what waits, and ends the thread."""
         if self._thread is not None:
-            self._lines.put(None)
-            self._thread.join(WRITE_SECONDS)
+            with suppress(queue.Full):  # nobody reads what it writes: waiting longer would not help
+                self._lines.put(None, timeout=WRITE_SECONDS)
+                self._thread.join(WRITE_SECONDS)
             self._thread = None
         if self._descriptor not in (_STDOUT, -1):
             os.close(self._descriptor)

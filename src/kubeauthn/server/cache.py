@@ -24,6 +24,7 @@ from kubeauthn._core.jwt_peek import untrusted_expiry
 from kubeauthn.errors import TokenError
 
 if TYPE_CHECKING:
+    from kubeauthn._core.authentication.result_cache import Entry
     from kubeauthn.server.authenticator import Authenticator
 
 
@@ -100,9 +101,9 @@ class CachedResults:
             self._cache.clear()
             self._hot = {}
 
-    def _kept_at_hand(self, key: bytes, success: tuple[float, bytes], generation: int) -> Authenticated:
+    def _kept_at_hand(self, key: bytes, success: Entry, generation: int) -> Authenticated:
         """Unpacked, and kept so: who is asked for twice is asked for often. Nobody who gets it can change it."""
-        ends, packed = success
+        ends, packed, _ = success
         result = _unpack_success(packed)
         if len(packed) <= fetch_limits.HOT_RESULT_BYTES:
             with self._lock:

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from kubeauthn._io.descriptors import path_of
 from kubeauthn._io.files import read_bounded
 from kubeauthn.errors import EnvironmentFailure
 from kubeauthn.server import limits
@@ -51,15 +52,16 @@ class CertificateFiles:
     def paths(self) -> tuple[str, ...]:
         return tuple(path for path in (self.chain, self.key, self.client_ca) if path)
 
-    def read(self) -> Certificates:
+    def read(self, *, pipes: bool = True) -> Certificates:
         """What the files hold now, if OpenSSL can use it. Raises EnvironmentFailure."""
-        pair = self.made or Certificates(self._content(self.chain), self._content(self.key))
-        found = replace(pair, client_ca=self._content(self.client_ca) if self.client_ca else b"")
+
+        def content(path: str) -> bytes:
+            return read_bounded(path, limits.CERTIFICATE_BYTES, pipes=pipes)
+
+        pair = self.made or Certificates(content(self.chain), content(self.key))
+        found = replace(pair, client_ca=content(self.client_ca) if self.client_ca else b"")
         _check(self, found)
         return found
-
-    def _content(self, path: str) -> bytes:
-        return read_bounded(path, limits.CERTIFICATE_BYTES)
 
     def shown(self) -> str:
         """The pair, for messages."""
@@ -91,7 +93,7 @@ def _readable(content: bytes) -> Iterator[str]:
     """A path of this process alone. No thread may be needed to fill it: who reads it may hold the interpreter."""
     descriptor = in_memory(content) if hasattr(os, "memfd_create") else in_a_pipe(content)
     try:
-        yield f"/dev/fd/{descriptor}"
+        yield path_of(descriptor)
     finally:
         os.close(descriptor)
 

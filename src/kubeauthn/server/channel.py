@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import socket
 from typing import TYPE_CHECKING, Any
 
+from kubeauthn.errors import EnvironmentFailure
 from kubeauthn.server import limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+
+# How kernels say it: macOS with the first, Linux (of a kind that it has not) with the second.
+_NO_SUCH_SOCKETS = (errno.EPROTONOSUPPORT, errno.ESOCKTNOSUPPORT, errno.EPROTOTYPE, errno.EOPNOTSUPP)
 
 
 class Channel:
@@ -49,6 +55,19 @@ class Channel:
 
     def close(self) -> None:
         self._writer.close()
+
+
+def doorbells(kind: int = socket.SOCK_SEQPACKET) -> tuple[socket.socket, socket.socket]:
+    """A message each, whole or not at all: all workers ring at one. And nobody but them holds the other end."""
+    try:
+        return socket.socketpair(socket.AF_UNIX, kind)
+    except OSError as error:
+        if error.errno not in _NO_SUCH_SOCKETS:
+            raise
+        raise EnvironmentFailure(
+            "serve cannot run on this system: its workers need unix sockets that keep messages whole (SOCK_SEQPACKET)",
+            hint="it runs on Linux; the ASGI middleware and Authenticator run here too: see docs/platforms.md",
+        ) from None
 
 
 def announce(doorbell: socket.socket) -> socket.socket:

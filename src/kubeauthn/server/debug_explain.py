@@ -45,7 +45,7 @@ def routes(context: Context) -> Mapping[str, Handler]:
 
 
 def _is_local(request: Request) -> bool:
-    if any(request.headers.get(name) is not None for name in _PROXIED):
+    if any(name in request.headers for name in _PROXIED):
         return False
     host = request.client.rpartition(":")[0].strip("[]")
     try:

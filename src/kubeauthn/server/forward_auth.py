@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qs
 
 from kubeauthn._core.anonymous import ANONYMOUS_USER, is_anonymous_uri
-from kubeauthn._core.bearer import bearer_of, challenge
+from kubeauthn._core.bearer import NO_TOKEN, Bearer, bearer_of, challenge
 from kubeauthn._core.identity_headers import DEFAULT_NAMES, HeaderNames, identity_headers
+from kubeauthn._secret import Secret
 from kubeauthn.errors import UsageError
 from kubeauthn.server import assertion
 from kubeauthn.server.forward_auth_options import add_arguments, check_arguments
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from kubeauthn.server.assertion import AssertionSigner
     from kubeauthn.server.context import Context
     from kubeauthn.server.decisions import Decider, Decision
-    from kubeauthn.server.http_message import Handler, Request
+    from kubeauthn.server.http_message import Handler, Headers, Request
 
 __all__ = ["ForwardAuth", "add_arguments", "check_arguments", "routes"]
 
@@ -88,7 +89,7 @@ class ForwardAuth:
             asked = self._asked(request)
         except _NotOffered as error:
             return _plain(403, str(error))
-        bearer = bearer_of(request.headers.get_all("authorization"))
+        bearer = _bearer(request.headers)
         if bearer.fault:
             return self._unauthorized("invalid_request", bearer.fault)
         if not bearer.token:
@@ -155,8 +156,10 @@ class ForwardAuth:
         if not self._original_uri_header:
             return False
         said = request.headers.get_all(self._original_uri_header)
-        # Said twice, one of them may be the client's.
-        return len(said) == 1 and is_anonymous_uri(self._anonymous(), said[0])
+        # Said twice, one of them may be the client's; also where the first cannot be read.
+        if len(said) != 1 or request.headers.get(self._original_uri_header) is None:
+            return False
+        return is_anonymous_uri(self._anonymous(), said[0])
 
     def _asked(self, request: Request) -> _Asked:
         """What the proxy asks for in the query. Raises _NotOffered."""
@@ -235,6 +238,15 @@ def signer_of(parts: Mapping[str, Any]) -> AssertionSigner | None:
         audiences=tuple(parts.get("assertion_audience") or ()) or (assertion.AUDIENCE,),
         seconds=parts.get("assertion_seconds", assertion.SECONDS),
     )
+
+
+def _bearer(headers: Headers) -> Bearer:
+    if headers.get("authorization") is None:
+        # There, and not to be read, it is no less wrong than any other text that is no token.
+        return (
+            Bearer(Secret(""), "expected one token of visible characters") if "authorization" in headers else NO_TOKEN
+        )
+    return bearer_of(headers.get_all("authorization"))
 
 
 def _plain(status: int, text: str, *headers: tuple[str, str]) -> Response:

@@ -18,7 +18,14 @@ TEXT = ("content-type", "text/plain; charset=utf-8")
 
 
 class Headers(Protocol):
-    """Names are lower case. Granian's own object, or `HeaderList`."""
+    """Names are lower case. Granian's own object, or `HeaderList`.
+
+    Granian shows no value that has other characters than ASCII's visible ones: `get` is then None although the name is
+    there, and `get_all` leaves it out. Whoever must know that nobody sent a header asks with `in`.
+    """
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is one of that name, whatever it holds."""
 
     def get(self, name: str) -> str | None:
         """The first value of that name."""
@@ -34,6 +41,9 @@ class HeaderList:
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self._pairs = pairs
+
+    def __contains__(self, name: str) -> bool:
+        return any(key == name for key, _ in self._pairs)
 
     def get(self, name: str) -> str | None:
         return next((value for key, value in self._pairs if key == name), None)

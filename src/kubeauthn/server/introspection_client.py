@@ -21,7 +21,8 @@ SECONDS = 3.0
 ANSWER_BYTES = 256 << 10
 AT_ONCE = 32
 COOLDOWN_SECONDS = 1.0
-"""After a failure to connect or to answer in time nobody asks for this long."""
+"""After a failure to connect or to answer in time nobody asks for this long. Not after an answer that is none: whoever
+has a token that the endpoint chokes on would keep all others out with it."""
 
 
 class IntrospectionEndpoint:
@@ -36,7 +37,9 @@ class IntrospectionEndpoint:
         seconds: float = SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._poster = FormPoster(url, context, seconds=seconds, most_bytes=ANSWER_BYTES, at_once=AT_ONCE)
+        self._poster = FormPoster(
+            url, context, seconds=seconds, most_bytes=ANSWER_BYTES, at_once=AT_ONCE, on_away=self._leave_alone
+        )
         self._credentials = credentials
         self._clock = clock
         self._closed_until = 0.0
@@ -51,12 +54,11 @@ class IntrospectionEndpoint:
         if self._clock() < self._closed_until:
             raise EnvironmentFailure(self._failure)
         authorization = self._credentials()
-        try:
-            return await self._poster.post({"token": token, "token_type_hint": "access_token"}, authorization)
-        except EnvironmentFailure as error:
-            self._failure = str(error)
-            self._closed_until = self._clock() + COOLDOWN_SECONDS
-            raise
+        return await self._poster.post({"token": token, "token_type_hint": "access_token"}, authorization)
+
+    def _leave_alone(self, failure: str) -> None:
+        self._failure = failure
+        self._closed_until = self._clock() + COOLDOWN_SECONDS
 
     async def close(self) -> None:
         await self._poster.close()
@@ -84,7 +86,7 @@ def bearer_from_file(path: str) -> Callable[[], Secret]:
 
 def _read(path: str) -> str:
     try:
-        text = read_bounded(path, CREDENTIAL_FILE_BYTES).decode().rstrip("\r\n")
+        text = read_bounded(path, CREDENTIAL_FILE_BYTES, pipes=False).decode().rstrip("\r\n")
     except UnicodeDecodeError:
         raise EnvironmentFailure(f"{path}: is not UTF-8") from None
     if not text:

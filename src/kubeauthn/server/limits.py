@@ -17,6 +17,9 @@ HEADER_BYTES_1 = 128 << 10
 HEADER_BYTES_2 = 128 << 10
 """All headers of a request over HTTP/2."""
 
+HEADERS = 100
+"""Names of headers in a request, however small they are. Over HTTP/1.1 Granian's own parser takes no more either."""
+
 STREAMS = 250
 """Requests under way on one HTTP/2 connection: what kube-apiserver itself allows."""
 

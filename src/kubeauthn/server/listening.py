@@ -35,8 +35,8 @@ def parse_listen(text: str) -> Listening:
         return Listening(unix_path=text[5:])
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") or "0.0.0.0"  # noqa: S104  that is what it means
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"--listen expects HOST:PORT or unix:PATH, not {text!r}")
+    if not colon or not port.isascii() or not port.isdigit() or len(port) > 5 or int(port) > 65535:
+        raise UsageError(f"--listen expects HOST:PORT or unix:PATH, not {text[:100]!r}")
     return Listening(host=host, port=int(port))
 
 

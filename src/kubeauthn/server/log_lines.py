@@ -27,9 +27,16 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {name}={json.dumps(value, default=str)}" for name, value in _fields(record).items())
         # One line whatever the message holds: a token's claims must not write log lines of their own.
-        message = json.dumps(record.getMessage(), ensure_ascii=False)[1:-1].replace('\\"', '"')
+        message = _visible(json.dumps(record.getMessage(), ensure_ascii=False)[1:-1].replace('\\"', '"'))
         trace = "\n" + self.formatException(record.exc_info) if record.exc_info else ""
         return f"{_timestamp(record)} {record.levelname.lower():7} {message}{fields}{trace}"
+
+
+def _visible(text: str) -> str:
+    """JSON leaves alone what terminals obey beyond ASCII: a CSI of one character, marks that turn the direction."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def formatter(kind: str) -> logging.Formatter:

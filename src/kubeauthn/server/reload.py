@@ -24,6 +24,7 @@ from kubeauthn._core.authentication.load import load_configuration
 from kubeauthn._io.files import read_bounded
 from kubeauthn.errors import AuthenticationConfigError, EnvironmentFailure, KubeauthnError
 from kubeauthn.server import limits
+from kubeauthn.server.decisions import place_only
 from kubeauthn.server.measured import AUTHENTICATION, server_id_hash
 from kubeauthn.server.watched_files import WatchedFiles
 
@@ -107,6 +108,12 @@ class Reloads:
                 fields = {"file": self.path, "reason": str(error), "in_force": self.configuration.source}
                 _log.error("the configuration was not reloaded", extra={"fields": fields})
                 return False
+            except Exception as error:
+                # Whatever it is: it ends this attempt, and not the watch that makes the next ones.
+                self._tell("failure")
+                fields = {"file": self.path, "reason": f"unexpected {type(error).__name__}"}
+                _log.error("the configuration was not reloaded", exc_info=place_only(error), extra={"fields": fields})
+                return False
             if changed:
                 self._tell("success")
                 fields = {"file": self.path, "hash": self.configuration.source, "workers": len(self._members)}
@@ -114,7 +121,7 @@ class Reloads:
             return changed
 
     async def _reload_locked(self) -> bool:
-        content = read_bounded(self.path, TEXT_BYTES)
+        content = read_bounded(self.path, TEXT_BYTES, pipes=False)
         if content == self.text.encode() or content.removeprefix(b"\xef\xbb\xbf") == self.text.encode():
             return False
         configuration = read_checked(content, self.path)

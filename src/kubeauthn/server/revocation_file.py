@@ -101,7 +101,7 @@ def _signature(path: str) -> Signature:
 
 
 def _read(path: str) -> RevocationList:
-    text = read_text_or_problem(path, FILE_BYTES)
+    text = read_text_or_problem(path, FILE_BYTES, pipes=False)
     if isinstance(text, Problem):
         raise EnvironmentFailure(f"{path}: {text.reason}")
     try:

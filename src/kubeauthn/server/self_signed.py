@@ -62,6 +62,8 @@ def make(host: str) -> Certificates:
 def webhook_kubeconfig(server: str, pem: bytes) -> str:
     """The file for `kube-apiserver --authentication-token-webhook-config-file`."""
     authority = base64.b64encode(pem).decode()
+    # All addresses are none to connect to, and none that the certificate is for.
+    server = server.replace("https://0.0.0.0:", "https://127.0.0.1:").replace("https://[::]:", "https://[::1]:")
     return f"""\
 apiVersion: v1
 kind: Config

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubeauthn.errors import EnvironmentFailure
 from kubeauthn.server import limits
-from kubeauthn.server.channel import Channel, admitted
+from kubeauthn.server.channel import Channel, admitted, doorbells
 from kubeauthn.server.granian_tls import try_out
 from kubeauthn.server.metrics import Registry
 from kubeauthn.server.reload import Member, Reloads
@@ -38,8 +38,7 @@ class Supervisor:
         certificates: CertificateFiles | None = None,
         respawn: Callable[[Certificates], None] | None = None,
     ) -> None:
-        # A message each, whole or not at all; and nobody but our own workers holds the other end.
-        self._doorbell, self.doorbell = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._doorbell, self.doorbell = doorbells()
         self._doorbell.setblocking(False)
         self._certificates = certificates
         self._respawn = respawn
@@ -146,7 +145,7 @@ class Supervisor:
             if watched.changed() or undecided:
                 undecided = False
                 try:
-                    found = files.read()
+                    found = files.read(pipes=False)
                     await asyncio.to_thread(try_out, files, found)
                 except TimeoutError:
                     undecided = True  # nothing is known of them: a busy machine must not keep the old ones for good
@@ -155,6 +154,11 @@ class Supervisor:
                 except EnvironmentFailure as error:
                     reason = {"reason": str(error)}
                     _log.error("the new certificate is not used", extra={"fields": reason})
+                    continue
+                except Exception as error:  # no process or descriptor to be had, for one
+                    undecided = True
+                    _log.error("the new certificate could not be tried: unexpected %s", type(error).__name__)
+                    await asyncio.sleep(limits.RESPAWN_SECONDS)
                     continue
                 _log.info("the certificate changed: workers are replaced, one after the other")
                 respawn(found)
