@@ -186,7 +186,10 @@ def test_changelog_has_an_unreleased_section():
     assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text().splitlines()
 
 
-@pytest.mark.parametrize("name", ["constraints.txt", "constraints-core.txt", "constraints-demo.txt"])
+SMALLER_CONSTRAINTS = ["constraints-core.txt", "constraints-demo.txt", "constraints-serve.txt"]
+
+
+@pytest.mark.parametrize("name", ["constraints.txt", *SMALLER_CONSTRAINTS])
 def test_constraints_pin_and_hash_everything_and_name_no_address(name: str):
     text = (ROOT / name).read_text()
     assert "://" not in text
@@ -196,7 +199,7 @@ def test_constraints_pin_and_hash_everything_and_name_no_address(name: str):
     assert not [block[:60] for block in requirements if "==" not in block or "--hash=sha256:" not in block]
 
 
-@pytest.mark.parametrize("name", ["constraints-core.txt", "constraints-demo.txt"])
+@pytest.mark.parametrize("name", SMALLER_CONSTRAINTS)
 def test_the_smaller_constraints_are_a_part_of_the_whole(name: str):
     """So that `make test` after `make demo` adds packages, and changes none."""
 
