@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from kubeauthn.cli.main import main
+from kubeauthn.cli.entry import main
 
 sys.exit(main())

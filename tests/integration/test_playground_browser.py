@@ -86,8 +86,13 @@ def passes(page: Page, folder: Path) -> None:
     assert (code, "1 passed, 0 failed" in out.getvalue()) == (0, True), out.getvalue() + err.getvalue()
 
 
-def exported(page: Page, button: str) -> str:
-    page.get_by_role("button", name=button).click()
+def exported(page: Page, button: str, *, mouse: bool = False) -> str:
+    """By keyboard: a verdict that comes between the mouse's down and up moves the button away from under it."""
+    found = page.get_by_role("button", name=button)
+    if mouse:
+        found.click()
+    else:
+        found.press("Enter")
     page.locator("#export-text:focus").wait_for()
     return page.locator("#export-text").input_value()
 
@@ -141,6 +146,43 @@ def test_a_fault_is_marked_at_its_line_and_leads_there(page: Page):
     assert focused(page) == "configuration"
     before = configuration.evaluate("area => area.value.slice(0, area.selectionStart)")
     assert before.count("\n") + 1 == int(page.locator(".gutter .error").inner_text())
+
+
+def test_what_a_screen_reader_is_told(page: Page):
+    """Names and roles: every field has its name, the verdict speaks up, the editor says that it is wrong."""
+    expect(page.locator("body")).to_match_aria_snapshot("""
+      - link "Skip to the verdict"
+      - banner:
+        - heading "kubeauthn playground" [level=1]
+        - combobox "Example"
+        - combobox "Kubernetes"
+      - main:
+        - region "Configuration":
+          - heading "Configuration" [level=2]
+          - textbox "Configuration"
+          - heading /Faults and hints/ [level=3]
+          - list /Faults and hints/
+        - region "Claims or token":
+          - heading "Claims or token" [level=2]
+          - textbox "Claims or token"
+        - region "Verdict":
+          - heading "Verdict" [level=2]
+          - status:
+            - strong: /authenticated as jane:external-user/
+          - list "Step by step"
+          - button "Export as a test"
+          - button "Show the commands"
+          - button "Show the address"
+    """)
+    editor = page.get_by_role("textbox", name="Configuration")
+    expect(editor).to_have_attribute("aria-invalid", "false")
+    editor.fill(editor.input_value().replace("userValidationRules", "userValidationRule"))
+    expect(page.get_by_role("status").first).to_contain_text("The configuration has faults")
+    expect(editor).to_have_attribute("aria-invalid", "true")
+    expect(editor).to_have_accessible_description(re.compile(r"Faults and hints \(1\)$"))
+    expect(page.locator(f"#{editor.get_attribute('aria-details')}")).to_contain_text(
+        "did you mean userValidationRules?"
+    )
 
 
 def test_a_rule_that_refuses_stands_out_and_leads_to_its_line(page: Page):
@@ -312,6 +354,33 @@ def test_everything_is_done_by_keyboard_alone(page: Page):
     press("Enter")
     page.locator("#export-text:focus").wait_for()
     assert "dex:jane@example.com" in page.evaluate("getSelection().toString() || document.activeElement.value")
+
+
+COLOURS = {
+    "- issuer:": ["key issuer"],
+    "    url: https://a.example # why": ["key url", "comment # why"],
+    "- enabled: true": ["key enabled", "number true"],
+    "  prefix: 'dex:'": ["key prefix", "text 'dex:'"],
+    "- {url: https://a.example, audiences: [kubernetes]}": ["key url", "key audiences"],
+    'username: {claim: sub, prefix: "dex:"}': ["key username", "key claim", "key prefix", 'text "dex:"'],
+    "anonymous: {enabled: true, 'conditions': []}": ["key anonymous", "key enabled", "number true", "key 'conditions'"],
+    '- {message: it\'s theirs, expression: "a"} # c': ["key message", "key expression", 'text "a"', "comment # c"],
+    "message: it's theirs # and not ours": ["key message", "comment # and not ours"],
+    "a\u2028b: {c: d}": ["key a\u2028b", "key c"],
+    "message: 'a # in it'": ["key message", "text 'a # in it'"],
+}
+
+
+def test_each_part_of_a_line_has_its_colour(shared: Page):
+    area = shared.locator("#configuration")
+    area.fill("\n".join(COLOURS))
+    lines = area.evaluate(
+        """area => [...area.parentElement.querySelectorAll("code .line")].map((line) => [
+            line.textContent,
+            [...line.children].map((part) => part.className.slice(2) + " " + part.textContent.trim()),
+        ])"""
+    )
+    assert {text.rstrip("\n"): parts for text, parts in lines} == COLOURS
 
 
 def test_undo_takes_back_a_completion_and_a_new_line(page: Page):
@@ -590,9 +659,38 @@ def shell(script: str, folder) -> subprocess.CompletedProcess[str]:
 def test_the_commands_run_and_say_the_same(page: Page, tmp_path):
     page.select_option("#example", "keycloak")
     verdict(page, "authenticated as keycloak:jane")
-    done = shell(exported(page, "Show the commands"), tmp_path)
+    done = shell(exported(page, "Show the commands", mouse=True), tmp_path)
     assert done.returncode == 0, done.stderr
     assert "authenticated\n  username  keycloak:jane" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("lacking", "signed_by", "reason"),
+    [("", "another", "failed to verify signature"), ("exp", "the issuer", "oidc: token is expired")],
+    ids=["signature", "end"],
+)
+def test_what_claims_cannot_say_of_a_token_is_not_exported_as_claims(
+    page: Page, tmp_path, lacking: str, signed_by: str, reason: str
+):
+    """Claims are taken as verified, and as complete: a case with them would not pass, nor the command refuse them."""
+    key, other = SigningKey.new("k1", "ES256"), SigningKey.new("k1", "ES256")
+    claims = {**claims_of("okta"), "exp": int(time.time()) + 600}
+    claims.pop(lacking, None)
+    token = (other if signed_by == "another" else key).sign(claims, {})
+    keys = json.dumps({"keys": [key.jwk()]})
+    page.select_option("#example", "okta")
+    page.locator("#given").fill(token)
+    page.locator("#keys-details summary").click()
+    page.locator("#keys").fill(keys)
+    verdict(page, f"refused: oidc: verify token: {reason}")
+    assert exported(page, "Export as a test").startswith("# a case has claims, and takes ")
+    script = exported(page, "Show the commands")
+    assert not any(piece in script for piece in token.split("."))
+    (tmp_path / "token.jwt").write_text(token)
+    (tmp_path / "jwks.json").write_text(keys)
+    done = shell(script, tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert f"refused: oidc: verify token: {reason}" in done.stdout
 
 
 def test_no_text_of_a_shared_address_becomes_a_command(page: Page, tmp_path):

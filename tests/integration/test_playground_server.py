@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import threading
 import time
@@ -276,3 +277,24 @@ def test_the_browser_is_opened_with_the_address_unless_told_not_to(tmp_path):
             time.sleep(0.02)
         playground.end()
     assert opened.read_text() == f"http://127.0.0.1:{playground.port}/\n"
+
+
+def test_a_browser_for_the_terminal_is_not_started_in_it(tmp_path):
+    """Where there is no display, Python's own `webbrowser` would hand this terminal to w3m, lynx or links."""
+    for name in ("www-browser", "links", "elinks", "lynx", "w3m"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\necho took the terminal\n")
+        program.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    nowhere = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": "", "WSL_DISTRO_NAME": ""}
+    with PlaygroundProcess("--port", "0", PATH=path, TERM="xterm", **nowhere) as playground:
+        connection = http.client.HTTPConnection("127.0.0.1", playground.port, timeout=20)
+        connection.request("GET", "/")
+        assert connection.getresponse().status == 200
+        connection.close()
+        assert playground.end() == (0, playground.said)
+
+
+def test_a_browser_that_cannot_be_started_is_no_reason_to_end():
+    with PlaygroundProcess("--port", "0", BROWSER='"firefox') as playground:
+        assert playground.end() == (0, playground.said)

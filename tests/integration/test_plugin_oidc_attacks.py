@@ -267,7 +267,8 @@ def get(address: str, **headers: str) -> tuple[int, str]:
         page = opener.open(urllib.request.Request(address, headers=headers), timeout=20)  # noqa: S310  on loopback
     except urllib.error.HTTPError as error:
         page = error
-    return page.status, page.headers.get("Location", "")
+    with page:
+        return page.status, page.headers.get("Location", "")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from kubeauthn import __version__, errors
 from kubeauthn.cli import failure
 from kubeauthn.cli.completion_shapes import command_parser
 from kubeauthn.cli.examples import EXAMPLES, example_line
-from kubeauthn.cli.main import COMMANDS, main
+from kubeauthn.cli.main import COMMANDS, PROGRAMS, main
 from kubeauthn.cli.world import World, program_name
 
 PLUGIN = """\
@@ -110,6 +111,29 @@ def test_the_help_ends_with_examples_that_the_command_takes(name: str):
     assert lines
     for words in EXAMPLES[name]:
         command_parser(name, headless()).parse_args(shlex.split(words))  # raises UsageError
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_programs_beside_us_answer_help(
+    program: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    (start,) = entry_points(group="console_scripts", name=program)
+    monkeypatch.setattr(sys, "argv", [f"/bin/{program}", "--help"])
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ending:
+        start.load()()
+    told = capsys.readouterr()
+    assert (ending.value.code, told.err) == (0, "")
+    assert told.out.startswith(f"usage: {program} [-h]")
+    assert told.out.count(program) > 1, "and says what it is"
+    assert max(map(len, told.out.splitlines())) <= 80
+
+
+def test_the_list_names_every_program_that_is_installed():
+    installed = {start.name for start in entry_points(group="console_scripts") if start.module.startswith("kubeauthn.")}
+    assert installed == {"kubeauthn", "kubectl-authn", *PROGRAMS}
+    _, out, _ = run("--help")
+    assert all(f"\n  {program} " in out for program in PROGRAMS)
 
 
 def test_version():

@@ -10,7 +10,7 @@ import sys
 from importlib import import_module
 
 from kubeauthn import __version__
-from kubeauthn.cli import failure
+from kubeauthn.cli import entry, failure
 from kubeauthn.cli.text import escaped
 from kubeauthn.cli.world import World, real_world, terminal_width
 from kubeauthn.errors import KubeauthnError, UsageError
@@ -67,6 +67,17 @@ HEADINGS = {
 
 FOLLOWED_BY = {"plugin check": " -- COMMAND", "plugin cache": " -- COMMAND", "bridge run": " -- COMMAND"}
 """What a command cannot do without, for those of two words."""
+
+PROGRAMS = {
+    "kubeauthn-signer-pkcs11": "signs TLS handshakes with a key on a smart card, YubiKey or HSM",
+    "kubeauthn-signer-tpm2": "… with a key in this machine's TPM",
+    "kubeauthn-signer-file": "… with an encrypted key in a file",
+    "kubeauthn-signer-kms": "… with a key in AWS KMS",
+    "kubeauthn-proxy-tls": "shows a client certificate for clients that cannot",
+    "kubeauthn-proxy-sigv4": "signs each request with AWS Signature Version 4",
+    "kubeauthn-proxy-headers": "adds the headers that a command prints",
+}
+"""What is installed beside us: a kubeconfig names these by their path, so they are no commands."""
 
 OTHER_NAMES = {
     "validate": "check",
@@ -143,7 +154,9 @@ def run_command(name: str, rest: list[str], world: World) -> int:
     module = import_module(f"kubeauthn.cli.{COMMANDS[name][0]}")
     parser = CommandParser(world, name, description=module.__doc__.partition("\n\n")[0] if module.__doc__ else None)
     module.add_arguments(parser)
-    code: int = module.run(parser.parse_args(rest), world)
+    arguments = parser.parse_args(rest)
+    entry.raise_again()
+    code: int = module.run(arguments, world)
     return code
 
 
@@ -156,7 +169,10 @@ def overview(program: str, width: int | None = None) -> str:
             f"usage: {program} COMMAND …",
             "",
             *Look(width=width).folded(about, 0),
-            *_listed(list(COMMANDS), width, HEADINGS),
+            *_listed({name: line for name, (_, line) in COMMANDS.items()}, width, HEADINGS),
+            "",
+            *Look(width=width).folded("further programs, which a kubeconfig names; each has --help:", 0),
+            *_listed(PROGRAMS, width),
             "",
             f"{program} COMMAND --help says more about one; --version says which this is",
             "",
@@ -171,22 +187,22 @@ def _group(word: str) -> list[str]:
     return [name for name in COMMANDS if name.startswith(f"{word} ")]
 
 
-def _listed(names: list[str], width: int | None, headings: Mapping[str, str] | None = None) -> list[str]:
-    """A command to a line, or to more where the terminal is narrow: then what is said of it stays in its column."""
+def _listed(named: Mapping[str, str], width: int | None, headings: Mapping[str, str] | None = None) -> list[str]:
+    """A name to a line, or to more where the terminal is narrow: then what is said of it stays in its column."""
     from kubeauthn.cli.look import Look
 
-    look, left = Look(width=width), max(map(len, names)) + 5
+    look, left = Look(width=width), max(map(len, named)) + 5
     lines = []
-    for name in names:
+    for name, text in named.items():
         if headings and name in headings:
             lines += ["", f"{headings[name]}:"]
-        first, *more = look.folded(COMMANDS[name][1], left)
+        first, *more = look.folded(text, left)
         lines += [f"  {name}".ljust(left) + first, *(" " * left + line for line in more)]
     return lines
 
 
 def _group_overview(word: str, program: str, width: int | None = None) -> str:
-    listed = _listed(_group(word), width)
+    listed = _listed({name: COMMANDS[name][1] for name in _group(word)}, width)
     lines = [f"usage: {program} {word} SUBCOMMAND …", "", "subcommands:", *listed, ""]
     return "\n".join([*lines, f"{program} {word} SUBCOMMAND --help says more about one", ""])
 

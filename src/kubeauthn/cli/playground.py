@@ -5,6 +5,8 @@ The page is served on loopback, asks nobody and keeps nothing: what you type goe
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from kubeauthn.cli import failure
 from kubeauthn.cli.config_file import read
 from kubeauthn.errors import EnvironmentFailure, UsageError
@@ -38,12 +40,12 @@ def run(arguments: Namespace, world: World) -> int:
     if arguments.port is not None and not 0 <= arguments.port <= _LARGEST_PORT:
         raise UsageError(f"--port is a number from 0 to {_LARGEST_PORT}, not {arguments.port}")
     server = _listen(arguments.port, world, _start(arguments, world))
-    world.say(f"the playground is at {server.url}")
-    world.say("Ctrl-C ends it")
-    world.stdout.flush()
-    if not arguments.no_browser:
-        open_browser(server.url)
     try:
+        world.say(f"the playground is at {server.url}")
+        world.say("Ctrl-C ends it")
+        world.stdout.flush()
+        if not arguments.no_browser:
+            open_browser(server.url)
         server.serve_forever(poll_interval=0.2)
     except KeyboardInterrupt:
         pass
@@ -67,11 +69,11 @@ def _start(arguments: Namespace, world: World) -> dict[str, str]:
 
 
 def open_browser(url: str) -> None:
-    """Aside, because some browsers are waited for until they end, and the page has to be served before that."""
-    import webbrowser
-    from threading import Thread
+    """Where there is a window for it. Elsewhere Python's own way would hand this terminal to a browser made for one."""
+    from kubeauthn.plugins.oidc import browser
 
-    Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+    with suppress(UsageError):  # BROWSER cannot be read: the address is printed, and the page is served
+        browser.open_browser(url)
 
 
 def _listen(port: int | None, world: World, start: dict[str, str]) -> PlaygroundServer:

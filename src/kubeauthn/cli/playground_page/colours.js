@@ -11,6 +11,9 @@ function valueKind(text) {
   return "";
 }
 
+// Where a word may begin. A quotation mark inside one is a letter of it: it's.
+const opens = (text, at) => at === 0 || /[\s,:[{]/.test(text[at - 1]);
+
 // A comment begins with a # at the start or after a space, outside quotes.
 function commentAt(text) {
   let quote = "";
@@ -18,20 +21,38 @@ function commentAt(text) {
     const character = text[at];
     if (quote) {
       if (character === quote) quote = "";
-    } else if (character === '"' || character === "'") quote = character;
+    } else if ((character === '"' || character === "'") && opens(text, at)) quote = character;
     else if (character === "#" && (at === 0 || /\s/.test(text[at - 1]))) return at;
   }
   return text.length;
 }
 
+// Between braces and brackets: {claim: sub, prefix: "dex:"}
+function flow(text) {
+  const parts = [];
+  const pattern =
+    /("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?=\s*(:(?=\s))?)|(?<![\w./-])(?:([\w./-]+)(?=:(?:\s|$))|(true|false|null|-?\d+(?:\.\d+)?)(?=\s*(?:[,\]}]|$)))/g;
+  let last = 0;
+  for (const found of text.matchAll(pattern)) {
+    if (!opens(text, found.index)) continue;
+    const kind = found[1] ? (found[2] ? "key" : "text") : found[3] ? "key" : "number";
+    parts.push(text.slice(last, found.index), span(kind, found[0]));
+    last = found.index + found[0].length;
+  }
+  parts.push(text.slice(last));
+  return parts;
+}
+
+const value = (text) => (/^\s*[{[]/.test(text) ? flow(text) : [span(valueKind(text), text)]);
+
 export function yamlLine(text) {
   const end = commentAt(text);
   const body = text.slice(0, end);
-  const parts = [];
-  const key = /^(\s*(?:- )*)("[^"]*"|[^\s:#"'[{][^:#]*)(:)(?=\s|$)/.exec(body);
-  if (key) {
-    parts.push(key[1], span("key", key[2]), key[3], span(valueKind(body.slice(key[0].length)), body.slice(key[0].length)));
-  } else parts.push(span(valueKind(body.replace(/^\s*- /, "")), body));
+  const [, before, rest] = /^(\s*(?:- )*)(.*)$/s.exec(body);
+  const parts = [before];
+  const key = /^("[^"]*"|[^\s:#"'[{][^:#]*)(:)(?=\s|$)/.exec(rest);
+  if (key) parts.push(span("key", key[1]), key[2], ...value(rest.slice(key[0].length)));
+  else parts.push(...value(rest));
   if (end < text.length) parts.push(span("comment", text.slice(end)));
   return parts;
 }

@@ -10,6 +10,15 @@ function claimsText(answer, written) {
   return plain ? written.trim() : json(answer.given.claims, 2);
 }
 
+// Of claims the signature is taken as good, and what is missing as right. Why they cannot stand for this token, or "".
+function notByClaims(answer) {
+  if (!answer.given?.header) return "";
+  const missing = ["iss", "aud", "exp"].filter((name) => !Object.hasOwn(answer.given.claims, name));
+  if (missing.length) return `a case has claims, and takes ${missing.join(", ")} to be right where missing: it cannot say what this token is`;
+  const form = answer.verdict?.steps.some((step) => step.outcome === "refused" && [1, 3].includes(step.number));
+  return form ? "a case has claims, and takes them as verified: it cannot say that this token's signature is refused" : "";
+}
+
 function expected(verdict) {
   if (verdict.verdict === "not mine") return ["    notMine: true"];
   if (!verdict.user) {
@@ -27,10 +36,8 @@ function expected(verdict) {
 
 export function suite(answer, written) {
   if (!answer?.verdict) return "# give claims, and a configuration without faults, first\n";
-  const missing = ["iss", "aud", "exp"].filter((name) => !Object.hasOwn(answer.given.claims, name));
-  if (answer.given.header && missing.length) {
-    return `# a case has claims, and takes ${missing.join(", ")} to be right where missing: it cannot say what this token is\n`;
-  }
+  const reason = notByClaims(answer);
+  if (reason) return `# ${reason}\n`;
   return [
     `# kubeauthn test suite.yaml --kubernetes ${answer.kubernetes}`,
     "configuration: authn.yaml",
@@ -57,6 +64,10 @@ export function commandLine(configuration, answer, written) {
   const version = answer ? ` --kubernetes ${answer.kubernetes}` : "";
   const check = `${document_("authn.yaml", configuration)}kubeauthn check authn.yaml${version}\n`;
   if (!answer?.given) return check;
+  if (notByClaims(answer)) {
+    const files = "# the token is not shown here: save it as token.jwt, and its issuer's keys as jwks.json\n";
+    return `${check}${files}kubeauthn explain authn.yaml --token-file token.jwt --jwks jwks.json --show-claims${version}\n`;
+  }
   const claims = document_("claims.json", written.trim() || json(answer.given.claims, 2));
   return `${check}${claims}kubeauthn explain authn.yaml --claims claims.json --show-claims${version}\n`;
 }

@@ -26,6 +26,8 @@ export function showFindings(findings, goTo) {
   byId("findings").replaceChildren(...(rows.length ? rows : [nothing]));
   byId("findings").children[focused]?.querySelector("button")?.focus();
   byId("findings-count").textContent = rows.length ? `(${rows.length})` : "";
+  // Said to those who do not see the marks: that the text has faults, and where they are listed.
+  byId("configuration").setAttribute("aria-invalid", String(findings.some((found) => found.level === "error")));
 }
 
 // A token in full; of claims, which stand above, only the times in words.

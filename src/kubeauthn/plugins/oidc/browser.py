@@ -51,6 +51,8 @@ def _candidates(address: str, command: str, environ: Mapping[str, str]) -> list[
     named = [_words(part, address) for part in environ.get("BROWSER", "").split(os.pathsep) if part.strip()]
     if sys.platform == "darwin":
         return [*named, ["open", address]]
+    if sys.platform == "win32":
+        return [*named, ["rundll32", "url.dll,FileProtocolHandler", address]]
     if environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"):
         return [*named, ["xdg-open", address]]
     if environ.get("WSL_DISTRO_NAME"):
