@@ -44,11 +44,13 @@ class Issue:
 class CompileError(CelError):
     """The expression is not valid. `issues` holds every fault that was found, in the order of the text.
 
+    `line` and `column` are those of the first fault, and 1, 1 where the expression as a whole is at fault.
     `output_type` is the expression's type where it has one: the text was good, and no program could be made of it.
     """
 
     def __init__(self, issues: Iterable[Issue], message: str = "", output_type: Type | None = None) -> None:
         self.issues = tuple(issues)
+        self.line, self.column = (self.issues[0].line, self.issues[0].column) if self.issues else (1, 1)
         self.output_type = output_type
         super().__init__(message or "\n".join(str(issue) for issue in self.issues))
 

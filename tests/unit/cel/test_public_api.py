@@ -59,6 +59,13 @@ def test_errors_are_one_family() -> None:
     assert issubclass(cel.EvalError, cel.CelError)
 
 
+def test_a_fault_says_where_the_first_one_is() -> None:
+    with pytest.raises(cel.CompileError) as told:
+        cel.Environment(variables={"x": "int"}).compile("x +\n 'a' + nobody")
+    assert (told.value.line, told.value.column) == (1, 3)
+    assert len(told.value.issues) == 2
+
+
 def test_programs_show_themselves() -> None:
     program = cel.Environment().compile("[1]")
     assert repr(program) == "Program('[1]', output_type='list(int)')"
