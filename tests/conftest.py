@@ -59,8 +59,10 @@ def in_ci() -> bool:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before anything runs, so that fixtures of a session or a module see it too."""
-    # `make test &` in a script, or nohup, starts us with Ctrl-C ignored, and what the tests start would inherit that.
+    # `make test &` in a script starts us with Ctrl-C ignored, nohup with hanging up, and what the tests start would
+    # inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     home = tempfile.mkdtemp(prefix="kubeauthn-tests-")
     config.stash[SESSION_HOME] = home
     for name in HOME_VARIABLES:

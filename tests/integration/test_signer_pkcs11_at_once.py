@@ -113,8 +113,8 @@ def test_a_turn_is_waited_for_again_once_the_lock_was_free(tmp_path: Path):
     descriptor = os.open(own, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        threading.Timer(0.3, lambda: fcntl.flock(descriptor, fcntl.LOCK_UN)).start()
         begun = time.monotonic()
+        threading.Timer(0.3, lambda: fcntl.flock(descriptor, fcntl.LOCK_UN)).start()
         with module_turn(str(own), alone=True):
             assert time.monotonic() - begun > 0.2
             with pytest.raises(BlockingIOError):  # it is ours now
