@@ -69,11 +69,24 @@ class Sides:
             reason = "growing"
         if not reason and not varies and self._says_ours(case, ours):
             return None
+        reason = reason or self._meant_beside_another(case, what, ours)
         return Difference(what, case, theirs, found, reason, tuple(answers))
 
     def _says_ours(self, case: Case, ours: Case) -> bool:
         """Whether one of the oracle's answers, asked often, is ours."""
         return any(not self._mismatches(case, [self.oracle_answer(case)], ours) for _ in range(MOST_ORDERS))
+
+    def _meant_beside_another(self, case: Case, what: str, ours: Case) -> str:
+        """Why ours differs from another of the oracle's answers, where it is chance which of them it gives.
+
+        Of two members of a token's header that cannot be read, for instance, Go names any.
+        """
+        asked = [self.oracle_answer(case) for _ in range(MOST_ORDERS)]
+        others = {json.dumps(comparable(case, answer), sort_keys=True): answer for answer in asked}
+        if len(others) == 1:
+            return ""
+        reasons = (meant(case, other, ours, what, self.oracle_answer, self.answer) for other in others.values())
+        return next(filter(None, reasons), "")
 
     def _has_no_order(self, case: Case, what: str, answers: list[Case], ours: Case) -> bool:
         """Whether the oracle itself has another error each time, or a list in another order: a Go map has none."""

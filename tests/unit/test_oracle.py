@@ -23,6 +23,7 @@ from tests.oracle.reduce import reduced
 
 Case = dict[str, Any]
 NOW = 1_800_000_000
+BY_SUB = {"username": {"claim": "sub", "prefix": ""}}
 CLAIMS = {"iss": "https://a.example", "aud": "one", "exp": NOW + 60, "sub": "u", "nul": None}
 
 
@@ -315,3 +316,24 @@ def test_a_list_in_another_order_is_excused_only_where_there_is_none(first: Any,
     difference = Sides(_Disordered(*answers), "1.37").compare({"expr": "[1, 2, 3]", "claims": "{}"})  # type: ignore[arg-type]
     assert difference is not None
     assert (difference.kind, difference.reason) == ("verdict", reason)
+
+
+def test_which_of_two_faults_is_named_is_chance_on_the_other_side_too() -> None:
+    """A token that is not canonical, and whose header has two members that cannot be read: Go names any of them."""
+    written = token({"alg": 1, "kid": []})
+    whole = {**json.loads(config(claimMappings=BY_SUB)), "kind": "AuthenticationConfiguration"}
+    case = {"config": json.dumps(whole), "now": NOW, "token": written[:9] + "\n" + written[9:]}
+    texts = [
+        f"oidc: verify token: oidc: malformed jwt: failed to unmarshal {member}: json: cannot unmarshal {kind} into Go "
+        f'value of type string: "{value}"'
+        for member, kind, value in (("key ID", "array", "[]"), ("algorithm", "number", "1"))
+    ]
+
+    def compared(*answers: str) -> str | None:
+        told = [{**refused(text), "configErrors": []} for text in answers]
+        difference = Sides(_Disordered(*told), "1.37").compare(case)  # type: ignore[arg-type]
+        return None if difference is None else difference.reason
+
+    # at first the same one four times, which is how often the other side is asked
+    assert compared(*[texts[0]] * 5, texts[1], *[texts[0]] * 5) == "canonical"
+    assert compared(*["oidc: verify token: something else"] * 5) == ""
