@@ -15,6 +15,7 @@ from typing import Any
 
 from .environment import Environment
 from .errors import CelError, EvalError
+from .go_text import quote
 from .large_numbers import TooLarge, first_too_large
 from .libraries import KUBERNETES_LIBRARIES
 from .overloads import Overload
@@ -215,7 +216,7 @@ def _with_faults(decoded: dict[str, Any]) -> dict[str, Any]:
         number = first_too_large(value)
         if number is not None:
             faults[name] = (
-                f'claim "{name}" failed to unmarshal: '
+                f"claim {quote(name)} failed to unmarshal: "
                 f"json: cannot unmarshal number {number} into Go value of type float64"
             )
     return Claims(decoded, faults) if faults else decoded

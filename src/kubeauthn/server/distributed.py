@@ -16,17 +16,23 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from json import dumps
 from typing import Any
 from urllib.parse import urlsplit
 
 from kubeauthn._core.authentication import fetch_limits
-from kubeauthn._core.authentication.claim_sources import Aggregated, ClaimSource, local_kind, source_of
+from kubeauthn._core.authentication.claim_sources import (
+    Aggregated,
+    ClaimSource,
+    check_inner_tokens,
+    local_kind,
+    source_of,
+)
 from kubeauthn._core.authentication.model import Issuer
-from kubeauthn._core.authentication.source_token import claims_of_source_token
+from kubeauthn._core.authentication.source_token import claims_of_source_token, payload_fault
 from kubeauthn._core.authentication.token import UntrustedToken, read_token, untrusted_issuer
 from kubeauthn._core.jose.go_json import kind
 from kubeauthn._core.jose.keys import KeySet
+from kubeauthn.cel.go_text import quote
 from kubeauthn.errors import ClaimUnavailable, EnvironmentFailure, NotMine, SignatureRefused, TokenError
 from kubeauthn.server.discovery import Documents
 from kubeauthn.server.keysets import DiscoveredKeys
@@ -73,7 +79,7 @@ class ClaimSourceResolver:
         except EnvironmentFailure as error:
             failure = str(error)
         if failure:
-            raise _unavailable(f"while getting distributed claim {dumps(name)}: {failure}")
+            raise _unavailable(f"while getting distributed claim {quote(name)}: {failure}")
         return answer.body.decode("utf-8", "replace").strip(" \t\r\n")
 
     def claims_at_hand(self, text: str, source: ClaimSource, name: str, now: float) -> dict[str, Any]:
@@ -102,7 +108,7 @@ class ClaimSourceResolver:
             issuer = untrusted_issuer(token.untrusted_claims)
             why = keys_from.status.failure if isinstance(keys_from, DiscoveredKeys) else ""
             raise _unavailable(
-                f"verifying untrusted issuer {issuer} failed: verifier not initialized for issuer: {dumps(issuer)}"
+                f"verifying untrusted issuer {issuer} failed: verifier not initialized for issuer: {quote(issuer)}"
                 + (f": {why}" if why else "")
             )
         try:
@@ -141,7 +147,7 @@ class SourcesOfToken:
         source = self._source(name)
         if source not in self._fetched:
             if not isinstance(source, Aggregated):
-                raise _unavailable(f"claim {dumps(name)} has to be fetched, which only an asynchronous caller does")
+                raise _unavailable(f"claim {quote(name)} has to be fetched, which only an asynchronous caller does")
             text = source.token.reveal()
             self._fetched[source] = self._resolver.claims_at_hand(text, source, name, self._now)
         return self._value(name, source)
@@ -158,13 +164,14 @@ class SourcesOfToken:
                     self._fetched[source] = await self._resolver.claims(text, source, name, self._now)
             except TimeoutError:
                 limit = f"{fetch_limits.SOURCE_SECONDS:g} s"
-                raise _unavailable(f"while getting distributed claim {dumps(name)}: not done within {limit}") from None
+                raise _unavailable(f"while getting distributed claim {quote(name)}: not done within {limit}") from None
         return self._value(name, source)
 
     def _source(self, name: str) -> ClaimSource:
         source = source_of(self._claims, name)
         if source is None:
-            raise _unavailable(f"claim {dumps(name)} has no source that may hold it")
+            raise _unavailable(f"claim {quote(name)} has no source that may hold it")
+        check_inner_tokens(self._claims)
         return source
 
     def _value(self, name: str, source: ClaimSource) -> Any:
@@ -173,9 +180,9 @@ class SourcesOfToken:
         if name not in claims:
             told = "aggregated claim source"
             if not isinstance(source, Aggregated):
-                told = f"distributed claim endpoint {dumps(source.endpoint)}"
+                told = f"distributed claim endpoint {quote(source.endpoint)}"
             raise _unavailable(f"jwt returned by {told} did not contain claim: {name}")
-        return claims[name]
+        return dict.__getitem__(claims, name)  # also one that cannot be read: whoever uses it says so
 
 
 def source_documents(issuer: Issuer) -> Documents:
@@ -208,10 +215,10 @@ def _read(text: str, source: ClaimSource, name: str) -> UntrustedToken:
         token = read_token(text)
         failure = "" if untrusted_issuer(token.untrusted_claims) else _no_issuer(token)
     except NotMine as error:
-        failure = str(error)
+        failure = payload_fault(text) or str(error)
     if failure:
         where = "token in the token" if isinstance(source, Aggregated) else f"endpoint {source.endpoint}"
-        raise _unavailable(f"getting untrusted issuer from {where} failed for claim {dumps(name)}: {failure}")
+        raise _unavailable(f"getting untrusted issuer from {where} failed for claim {quote(name)}: {failure}")
     return token
 
 
@@ -230,8 +237,18 @@ def _unavailable(reason: str) -> ClaimUnavailable:
     return ClaimUnavailable(f"oidc: could not expand distributed claims: {reason}")
 
 
+_PHRASES = {
+    413: "Request Entity Too Large",
+    414: "Request URI Too Long",
+    416: "Requested Range Not Satisfiable",
+    418: "I'm a teapot",
+    422: "Unprocessable Entity",
+}
+"""Where Go has other words than one Python or another."""
+
+
 def _phrase(status: int) -> str:
     try:
-        return HTTPStatus(status).phrase
+        return _PHRASES.get(status) or HTTPStatus(status).phrase
     except ValueError:
         return ""

@@ -149,6 +149,13 @@ def test_no_signature_and_no_access_token_is_ever_shown(authenticator, bench):
     assert (7, "claim sources", "passed") in outcomes(trace)
 
 
+def test_sources_that_cannot_be_read_are_the_fault_of_their_step(bench):
+    authenticator = bench.authenticator(groups={"claim": "groups", "prefix": ""})
+    trace = authenticator.explain(bench.token(_claim_names={}), bench.now)
+    assert trace.reason == "oidc: could not expand distributed claims: oidc: no claim sources"
+    assert (7, "claim sources", "failed") in outcomes(trace)
+
+
 def test_no_keys_at_hand(bench, authenticator):
     from kubeauthn.server import Authenticator
 

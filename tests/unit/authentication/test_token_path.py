@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 
 import pytest
@@ -199,10 +200,43 @@ def test_registered_claims_of_the_wrong_type(bench, name, value, says):
     assert type(error) is errors.MalformedToken
 
 
-def test_a_source_whose_token_is_none_leaves_the_claim_out_as_in_kubernetes(bench):
+def test_a_source_whose_token_is_no_text_spoils_the_claim_of_the_groups_as_in_kubernetes(bench):
+    by_claim = bench.authenticator(groups={"claim": "groups", "prefix": ""})
+    sources = {"_claim_names": {"groups": "s"}, "_claim_sources": {"s": {"JWT": 5}}}
+    error = refusal(by_claim, bench.token(**sources))
+    assert type(error) is errors.ClaimUnavailable
+    assert str(error) == (
+        "oidc: could not expand distributed claims: oidc: could not parse claim sources: "
+        "json: cannot unmarshal number into Go struct field endpoint.JWT of type string"
+    )
+    assert bench.authenticator().authenticate(bench.token(**sources), now=bench.now).groups == ()
+    assert by_claim.authenticate(bench.token(**sources, groups=["g"]), now=bench.now).groups == ("g",)
+
+
+def test_a_claim_of_a_token_in_the_token_that_cannot_be_read_is_of_the_wrong_type(bench):
     authenticator = bench.authenticator(groups={"claim": "groups", "prefix": ""})
-    token = bench.token(_claim_names={"groups": "s"}, _claim_sources={"s": {"JWT": 5}})
-    assert authenticator.authenticate(token, now=bench.now).groups == ()
+    inner = bench.raw_token(json.dumps(bench.claims())[:-1] + ', "groups": [1e400]}')
+    token = bench.token(_claim_names={"groups": "s"}, _claim_sources={"s": {"JWT": inner}})
+    said = 'oidc: parse groups claim "groups": json: cannot unmarshal array into Go value of type string'
+    assert str(refusal(authenticator, token)) == said
+    assert authenticator.explain(token, now=bench.now).reason == said
+    by_expression = bench.authenticator(groups={"expression": "dyn(claims.groups)"})
+    assert 'claim "groups" failed to unmarshal' in str(refusal(by_expression, token))
+
+
+def test_a_number_too_large_in_the_sources_harms_nothing_where_nobody_reads_it(bench):
+    authenticator = bench.authenticator(groups={"claim": "groups", "prefix": ""})
+    inner = bench.token(groups=["g"])
+    sources = f'"_claim_names": {{"groups": "s"}}, "_claim_sources": {{"s": {{"JWT": "{inner}", "n": 1e400}}}}'
+    token = bench.raw_token(f"{json.dumps(bench.claims())[:-1]}, {sources}}}")
+    assert authenticator.authenticate(token, now=bench.now).groups == ("g",)
+
+
+def test_a_time_of_the_wrong_type_is_named_before_other_claims(bench):
+    said = str(refusal(bench.authenticator(), bench.token(sub=5, exp={})))
+    assert said.endswith("json: cannot unmarshal object into Go struct field idToken.exp of type json.Number")
+    said = str(refusal(bench.authenticator(), bench.token(sub=5, nonce=1)))
+    assert said.endswith("json: cannot unmarshal number into Go struct field idToken.sub of type string")
 
 
 def test_claim_rules(bench):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from kubeauthn._core.authentication.claim_sources import check_groups_source
 from kubeauthn._core.authentication.claims import ClaimNeeded, with_sources
 from kubeauthn._core.authentication.expressions import Expressions
 from kubeauthn._core.authentication.mapping import map_user
@@ -88,6 +89,7 @@ def authenticate(
 
         # 7. Claims that another source holds join in (OpenID Connect Core 5.6.2); those not fetched yet stop the
         #    step that first asks for one.
+        check_groups_source(verified.values, authenticator.config.claim_mappings.groups.claim)
         claims = with_sources(verified.values, fetched)
         run = Expressions({"claims": claims})
 

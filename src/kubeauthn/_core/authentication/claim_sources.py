@@ -9,8 +9,10 @@ from __future__ import annotations
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
+from kubeauthn._core.jose.go_json import kind
 from kubeauthn._core.record import field, record
 from kubeauthn._secret import Secret
+from kubeauthn.errors import ClaimUnavailable
 
 NAMES = "_claim_names"
 SOURCES = "_claim_sources"
@@ -44,7 +46,7 @@ def source_of(claims: dict[str, Any], name: str) -> ClaimSource | None:
     """
     if name in OWN_CLAIMS or dict.__contains__(claims, name):  # not `in`: that may ask for the claim, which we just do
         return None
-    names, sources = claims.get(NAMES), claims.get(SOURCES)
+    names, sources = _as_written(claims, NAMES), _as_written(claims, SOURCES)
     if not isinstance(names, dict) or not isinstance(sources, dict):
         return None
     source_name = names.get(name)
@@ -56,6 +58,30 @@ def source_of(claims: dict[str, Any], name: str) -> ClaimSource | None:
         return Distributed(endpoint, Secret(token) if token else None)
     inner = _text(source, "JWT")
     return Aggregated(Secret(inner)) if inner else None
+
+
+def check_groups_source(claims: dict[str, Any], groups_claim: str) -> None:
+    """That the sources can be read, where the groups are mapped from a claim that the token does not hold.
+
+    Their types were checked, but for what kube-apiserver looks at only then. Raises ClaimUnavailable.
+    """
+    if NAMES not in claims or not groups_claim or dict.__contains__(claims, groups_claim):
+        return
+    if SOURCES not in claims:
+        raise ClaimUnavailable("oidc: could not expand distributed claims: oidc: no claim sources")
+    check_inner_tokens(claims)
+
+
+def check_inner_tokens(claims: dict[str, Any]) -> None:
+    """That every `JWT` of a source is a text: one that is not spoils all of them. Raises ClaimUnavailable."""
+    sources = _as_written(claims, SOURCES) or {}
+    tokens = [source.get("JWT") for source in sources.values() if source is not None]
+    wrong = next((token for token in tokens if token is not None and type(token) is not str), None)
+    if wrong is not None:
+        raise ClaimUnavailable(
+            "oidc: could not expand distributed claims: oidc: could not parse claim sources: "
+            f"json: cannot unmarshal {kind(wrong)} into Go struct field endpoint.JWT of type string"
+        )
 
 
 def local_kind(address: str) -> str:
@@ -72,6 +98,16 @@ def local_kind(address: str) -> str:
 
 
 _METADATA_IPV6 = IPv6Address("fd00:ec2::254")
+
+
+def names_of(claims: dict[str, Any]) -> dict[str, Any]:
+    """The claims that are elsewhere, as their types were checked: the name of the source of each."""
+    return _as_written(claims, NAMES) or {}
+
+
+def _as_written(claims: dict[str, Any], name: str) -> Any:
+    """Also with a number in it that no double holds, which is nobody's business here."""
+    return dict.get(claims, name)
 
 
 def _text(source: dict[str, Any], part: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from kubeauthn._core.authentication.claim_sources import NAMES, source_of
+from kubeauthn._core.authentication.claim_sources import NAMES, names_of, source_of
 from kubeauthn._core.jose.exact_json import decode_exactly
+from kubeauthn.cel.go_text import quote
 from kubeauthn.cel.kubernetes import Claims
 from kubeauthn.cel.large_numbers import first_too_large
 
@@ -73,17 +74,18 @@ def _read_exactly(payload: bytes) -> dict[str, Any]:
     decoded = decode_exactly(payload.decode("utf-8", "surrogateescape"))
     if not isinstance(decoded, dict):
         raise ValueError("claims are no JSON object")
-    faults = {name: number for name, value in decoded.items() if (number := first_too_large(value)) is not None}
-    if not faults:
-        return decoded
-    return Claims(
-        decoded,
-        {
-            name: f'claim "{name}" failed to unmarshal: '
-            f"json: cannot unmarshal number {number} into Go value of type float64"
-            for name, number in faults.items()
-        },
-    )
+    faults = _faults(decoded)
+    return Claims(decoded, faults) if faults else decoded
+
+
+def _faults(values: dict[str, Any]) -> dict[str, str]:
+    """What is said of the claims that hold a number too large, by their names."""
+    numbers = {name: number for name, value in values.items() if (number := first_too_large(value)) is not None}
+    return {
+        name: f"claim {quote(name)} failed to unmarshal: "
+        f"json: cannot unmarshal number {number} into Go value of type float64"
+        for name, number in numbers.items()
+    }
 
 
 class ClaimNeeded(Exception):
@@ -127,10 +129,8 @@ def with_sources(claims: dict[str, Any], fetched: Mapping[str, Any]) -> dict[str
     """
     if NAMES not in claims:
         return claims
-    names = claims[NAMES] or {}
-    elsewhere = [name for name in names if source_of(claims, name) is not None]
+    elsewhere = [name for name in names_of(claims) if source_of(claims, name) is not None]
     if not elsewhere:
         return claims
-    values = dict(claims)
-    values.update((name, fetched[name]) for name in elsewhere if name in fetched)
-    return SourcedClaims(values, getattr(claims, "faults", {}), elsewhere)
+    got = {name: fetched[name] for name in elsewhere if name in fetched}
+    return SourcedClaims({**claims, **got}, {**getattr(claims, "faults", {}), **_faults(got)}, elsewhere)

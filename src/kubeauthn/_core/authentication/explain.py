@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubeauthn._core.authentication import mapping as mappings
 from kubeauthn._core.authentication.authenticate import NOT_INITIALIZED, NOTHING_FETCHED, authenticate
+from kubeauthn._core.authentication.claim_sources import NAMES, check_groups_source
 from kubeauthn._core.authentication.claims import ClaimNeeded, with_sources
 from kubeauthn._core.authentication.expressions import Expressions
 from kubeauthn._core.authentication.go_time import go_time
@@ -220,9 +221,13 @@ def _note_expressions(
     place = f"jwt[{authenticator.index}]"
     claims = with_sources(untrusted_claims, fetched) if typed else untrusted_claims
     elsewhere = getattr(claims, "elsewhere", ())
-    if elsewhere:
+    if typed and NAMES in claims:
+        groups = authenticator.config.claim_mappings.groups.claim
         told = f"{len(elsewhere)} elsewhere, {sum(name in fetched for name in elsewhere)} fetched"
-        notes.add(7, "claim sources", "passed", told, {"claims": sorted(elsewhere)})
+        notes.attempt(
+            7, "claim sources", partial(check_groups_source, untrusted_claims, groups), lambda _: told,
+            {"claims": sorted(elsewhere)},
+        )  # fmt: skip
     run = Expressions({"claims": claims})
     for index, rule in enumerate(authenticator.claim_rules):
         notes.attempt(

@@ -98,6 +98,7 @@ def _signature_hint(header: Header, keys: KeySet, tried: bool) -> str:
 
 _STRING_CLAIMS = ("iss", "sub", "nonce", "at_hash")
 _TIME_CLAIMS = ("exp", "iat", "nbf")
+_STOP_THE_DECODER = frozenset(("aud", *_TIME_CLAIMS))
 
 
 def check_types(claims: dict[str, Any]) -> None:
@@ -117,11 +118,20 @@ def check_types(claims: dict[str, Any]) -> None:
         audience = get("aud", "")
         if type(audience) is str or (type(audience) is list and all(type(entry) is str for entry in audience)):
             return
+    if fault := _first_type_fault(claims):
+        raise MalformedToken(f"oidc: verify token: oidc: failed to unmarshal claims: {fault}")
+    _check_sources(claims)
+
+
+def _first_type_fault(claims: dict[str, Any]) -> str:
+    """The first of a time or an audience, where Go's decoder stops; without one, the first of the others."""
+    first = ""
     for name in list(claims):
         fault = _type_fault(name, dict.__getitem__(claims, name))
-        if fault:
-            raise MalformedToken(f"oidc: verify token: oidc: failed to unmarshal claims: {fault}")
-    _check_sources(claims)
+        if fault and name in _STOP_THE_DECODER:
+            return fault
+        first = first or fault
+    return first
 
 
 def _type_fault(name: str, value: object) -> str:
@@ -162,17 +172,19 @@ def _members_fault(name: str, value: object, whole: str, each: str) -> str:
     if not isinstance(value, dict):
         return _mismatch(name, value, whole)
     for member in value.values():
-        if member is None or type(member) is (str if name == NAMES else dict):
+        if member is None:
             continue
-        return _mismatch(name, member, each)
-    if name == SOURCES:
-        parts = (
-            (f"{name}.{part}", source[part])
-            for source in value.values() if source is not None
-            for part in ("endpoint", "access_token") if source.get(part) is not None
-        )  # fmt: skip
-        faults = (_mismatch(*part, "string", "claimSource") for part in parts if type(part[1]) is not str)
-        return next(faults, "")
+        if type(member) is not (str if name == NAMES else dict):
+            return _mismatch(name, member, each)
+        if isinstance(member, dict) and (fault := _source_fault(member)):
+            return fault
+    return ""
+
+
+def _source_fault(source: dict[str, Any]) -> str:
+    for part, value in source.items():
+        if part in ("endpoint", "access_token") and value is not None and type(value) is not str:
+            return _mismatch(f"{SOURCES}.{part}", value, "string", "claimSource")
     return ""
 
 
