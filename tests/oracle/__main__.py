@@ -1,6 +1,6 @@
 """Compares us with Kubernetes' own code.
 
-    python -m tests.oracle --minutes N [--minor 1.37] [--seed N] [--only cel|authn] [--findings FILE]
+    python -m tests.oracle --minutes N [--minor 1.37] [--seed N] [--only cel|authn|sources] [--findings FILE]
     python -m tests.oracle --recorded [--minor 1.37] [FILE …]
     python -m tests.oracle --sweep [--minor 1.37]
     python -m tests.oracle --write-page
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--minor", choices=(*MINORS, *CHECKED_ONLY), default=MINORS[0])
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--only", choices=("cel", "authn"), default=None)
+    parser.add_argument("--only", choices=("cel", "authn", "sources"), default=None)
     parser.add_argument("--findings", type=Path, default=ROOT / "build" / "oracle-findings.jsonl")
     parser.add_argument("--recorded", action="store_true", help="replay tests/recorded instead")
     parser.add_argument("--sweep", action="store_true", help="one odd value at a time instead")

@@ -11,6 +11,7 @@ from kubeauthn.cel.deep_stack import DeepStack
 from kubeauthn.testing import recorded_authn, recorded_cel
 from tests.oracle.meant import has_growing_list, meant
 from tests.oracle.process import Oracle
+from tests.oracle.source_proofs import with_status_number
 from tests.peers.programs import CHECKED_ONLY, MINORS
 
 __all__ = ["Difference", "Sides", "comparable"]
@@ -50,7 +51,7 @@ class Sides:
         mismatches: list[tuple[str, str, str]] = []
         ours: Case = {}
         for _ in range(VARIANTS):
-            answers.append(self._oracle.ask(self.with_keys(case)))
+            answers.append(self.oracle_answer(case))
             if not ours:
                 ours = self.answer(case)
             mismatches = self._mismatches(case, answers, ours)
@@ -102,7 +103,7 @@ class Sides:
         return len(values) > 1 and {_unordered(answer["value"]) for answer in answers} == {_unordered(ours["value"])}
 
     def oracle_answer(self, case: Case) -> Case:
-        return self._oracle.ask(self.with_keys(case))
+        return with_status_number(case, self._oracle.ask(self.with_keys(case)))
 
     def with_keys(self, case: Case) -> Case:
         if "expr" in case:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kubeauthn._core.authentication import fetch_limits
 from kubeauthn.cel import CompileError, limits
 from kubeauthn.cel.grown_lists import TO_ITSELF, grows_lists
 from kubeauthn.cel.kubernetes import claims_environment, user_environment
 from kubeauthn.testing.recorded_authn import _compare as compare_answers
 from kubeauthn.testing.recorded_cel import _compare as compare_values
-from tests.oracle import proofs
+from tests.oracle import proofs, source_proofs
 
 __all__ = ["DELIBERATE", "SET_ASIDE", "has_growing_list", "meant"]
 
@@ -22,9 +23,10 @@ DELIBERATE = {
     "object stands for the names of its fields; kube-apiserver refuses every token there (`.map(r, r)` after them "
     "cures it), and `check` warns of such lists",
     "empty name": "an empty user name is refused however it is mapped; mapped by claim, kube-apiserver lets it through",
-    "exact claims": "`iss`, `aud`, `exp` and `nbf` are case-sensitive and times are JSON numbers; Go's decoder "
-    "matches any case and takes strings, and refuses a claim that is given twice if the first is of a wrong type, "
-    "where we look at the last alone. A token is refused from `exp` on, not only after it",
+    "exact claims": "`iss`, `aud`, `exp` and `nbf`, and the words that say where other claims are, are case-sensitive, "
+    "and times are JSON numbers; Go's decoder matches any case and takes strings, and refuses a claim that is given "
+    "twice if the first is of a wrong type, where we look at the last alone (so also in `_claim_names` and "
+    "`_claim_sources`). A token is refused from `exp` on, not only after it",
     "canonical": "the token's text must be canonical (no white space, no changed padding bits), and no `crit` header "
     "is understood",
     "keys": "a JWK is used only for what its `use`, `key_ops` and `alg` allow; one that cannot be read is skipped and "
@@ -46,8 +48,11 @@ DELIBERATE = {
     f"{limits.MAX_PRECISION:,} digits of a number that `format` prints. An "
     f"expression whose macros repeat more than {limits.MAX_REPEATED_NODES:,} nodes of it (`optMap` repeats its "
     "receiver) is refused",
-    "claim sources": "distributed claims are resolved for every claim, on first use; kube-apiserver does it for the "
-    "groups claim only",
+    "claim sources": "distributed claims are resolved for every claim, on first use, and so are aggregated ones (a "
+    "`JWT` in the source); kube-apiserver does it for the groups claim only, before anything else, and leaves "
+    "aggregated ones out. Of `iss`, `sub`, `aud`, `exp`, `nbf`, `iat` and `jti` no source is asked. An endpoint is "
+    "asked over https only, and not near this machine unless the issuer is there; redirects are followed within its "
+    f"own host, and {fetch_limits.DOCUMENT_BYTES >> 20} MiB and {fetch_limits.SOURCE_SECONDS:.0f} seconds are the most",
 }
 SET_ASIDE = {
     "syntax text": "of a text that does not parse, the first syntax error is the same, place and words; "
@@ -131,8 +136,11 @@ def meant(case: Case, theirs: Case, ours: Case, what: str, ask: Ask, answer: Ask
         return _meant_decoding(case, theirs, ours, ask, answer)
     if what == "config faults":
         return "syntax text" if _differ_after_first(theirs, ours) else ""
-    if what not in ("verdict", "text"):
+    if what not in ("verdict", "text", "user"):
         return ""
+    name = _proven_by_sources(case, theirs, ours, ask, answer)
+    if name or what == "user":
+        return name
     if _X5C in str(theirs.get("error")) and _X5C in str(ours.get("error")):
         return "x5c text"
     if proofs.is_empty_name(case, theirs, ours):
@@ -162,6 +170,20 @@ def meant(case: Case, theirs: Case, ours: Case, what: str, ask: Ask, answer: Ask
     if proofs.is_list_of_kind(case, theirs, ours, ask, answer):
         return "lists"
     return "order" if proofs.is_another_order(case, theirs, ours, ask, answer) else ""
+
+
+def _proven_by_sources(case: Case, theirs: Case, ours: Case, ask: Ask, answer: Ask) -> str:
+    """Whether a difference about claims that are elsewhere is gone, or another one that is meant, in a cured case."""
+    for cure in source_proofs.cures(case, ask):
+        then_theirs, then_ours = ask(cure.case), answer(cure.case)
+        same = proofs.agree(source_proofs.in_our_words(cure.case, then_ours), ours)
+        if not (same if cure.changes_theirs else proofs.agree(then_theirs, theirs)):
+            continue
+        left = compare_answers(then_theirs, then_ours)
+        name = meant(cure.case, then_theirs, then_ours, left[0][0], ask, answer) if left else cure.name
+        if name:
+            return name if proofs.agree(then_theirs, theirs) and proofs.agree(then_ours, ours) else cure.name
+    return "claim sources" if source_proofs.is_of_unavailable_claim(case, ours, ask) else ""
 
 
 def _is_field_text(theirs: Case, ours: Case) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "agree",
     "before_expiry",
     "canonical",
+    "document_of",
     "first_documents",
     "has_comma_in_tag",
     "has_critical_header",
@@ -35,6 +36,7 @@ __all__ = [
     "is_empty_name",
     "is_list_of_kind",
     "is_odd_claim",
+    "with_document",
     "with_readable_keys",
     "without_escaped_names",
     "without_key_rules",
@@ -94,7 +96,7 @@ def is_empty_name(case: Case, theirs: Case, ours: Case) -> bool:
     if not str(ours.get("error")).startswith(_EMPTY_NAME) or not theirs.get("authenticated"):
         return False
     mapped = [
-        (entry.get("claimMappings") or {}).get("username") or {} for entry in (_document(case) or {"jwt": []})["jwt"]
+        (entry.get("claimMappings") or {}).get("username") or {} for entry in (document_of(case) or {"jwt": []})["jwt"]
     ]
     prefixes = {"" if name.get("prefix") in (None, "-") else name["prefix"] for name in mapped} | {"-"}
     return _claims(case).get(claim, "") in ("", None) and theirs["user"]["username"] in prefixes | {""}
@@ -102,15 +104,15 @@ def is_empty_name(case: Case, theirs: Case, ours: Case) -> bool:
 
 def is_list_of_kind(case: Case, theirs: Case, ours: Case, ask: Ask, answer: Ask) -> bool:
     """A list that `split` and the like made: after `.map(r, r)`, which changes nothing else, they agree with us."""
-    document = _document(case)
+    document = document_of(case)
     if document is None or "must return a string or a list of strings" not in str(theirs.get("error")):
         return False
     for places in _mapped_lists(document):
-        cured = ask(_with(case, places))
+        cured = ask(with_document(case, places))
         if (
             agree(cured, ours)
             or is_empty_name(case, cured, ours)
-            or is_another_order(_with(case, places), cured, ours, ask, answer)
+            or is_another_order(with_document(case, places), cured, ours, ask, answer)
         ):
             return True
     return False
@@ -244,7 +246,7 @@ def has_comma_in_tag(case: Case) -> bool:
 
 def _one_check_each(case: Case) -> Iterator[Case]:
     """The case with all but one of its checks and mappings taken away, for each of them."""
-    document = _document(case)
+    document = document_of(case)
     if document is None:
         return
     for number, entry in enumerate(document["jwt"]):
@@ -269,7 +271,7 @@ def _one_check_each(case: Case) -> Iterator[Case]:
         for one in alone:
             entries = list(document["jwt"])
             entries[number] = one
-            yield _with(case, {**document, "jwt": entries})
+            yield with_document(case, {**document, "jwt": entries})
 
 
 def _prefix(mappings: Case) -> str:
@@ -283,12 +285,12 @@ def _other_times(case: Case) -> Iterator[Case]:
     for name, step in (("exp", -1), ("nbf", 0)):
         if isinstance(claims.get(name), (int, float)) and abs(claims[name]) < 1e12:
             yield {**case, "now": int(claims[name]) + step}
-    document = _document(case)
+    document = document_of(case)
     audiences = claims.get("aud")
     if document is not None and audiences:
         wanted = [audiences] if isinstance(audiences, str) else audiences
         entries = [{**entry, "issuer": {**entry["issuer"], "audiences": wanted}} for entry in document["jwt"]]
-        yield _with(case, {**document, "jwt": entries})
+        yield with_document(case, {**document, "jwt": entries})
 
 
 def _type_fault(case: Case) -> str:
@@ -347,7 +349,7 @@ def _lists(document: Case) -> list[tuple[Case, str]]:
     return [(holder, key) for holder, key in found if holder.get(key)]
 
 
-def _document(case: Case) -> Case | None:
+def document_of(case: Case) -> Case | None:
     text = str(case["config"])
     try:
         document = json.loads(text) if looks_like_json(text) else _plain(read_yaml(text).root)
@@ -363,7 +365,7 @@ def _plain(node: Node) -> Any:
     return [_plain(item) for item in node.items] if node.kind == "array" else node.value
 
 
-def _with(case: Case, document: Case) -> Case:
+def with_document(case: Case, document: Case) -> Case:
     return {**case, "config": json.dumps(document)}
 
 

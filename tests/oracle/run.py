@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.oracle.claim_sources import source_cases
 from tests.oracle.compare import RECORDED, Difference, Sides, comparable
 from tests.oracle.configurations import configuration_cases
 from tests.oracle.expressions import expression_cases
@@ -54,8 +55,12 @@ def fuzz(
     assert program is not None
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     source = random.Random(seed)
-    streams = {"cel": expression_cases(source), "authn": configuration_cases(source)}
-    chosen = [only] if only else ["cel", "cel", "cel", "authn"]
+    streams = {
+        "cel": expression_cases(source),
+        "authn": configuration_cases(source),
+        "sources": source_cases(source),
+    }
+    chosen = [only] if only else [*["cel"] * 9, *["authn"] * 3, "sources"]
     outcome = Outcome(minor, seed=seed)
     say(f"oracle {minor}: seed {seed}, {seconds:.0f} s")
     started = time.monotonic()
