@@ -63,7 +63,9 @@ SET_ASIDE = {
     "go-yaml takes the comma for a part of the tag",
     "sum text": "errors that name the Go type of a list, a map or a quantity have another name for a sum of two, for "
     "an empty one to which `optMap` gave a name, and for what is inside the claims or the user; we do not. Up to "
-    "Kubernetes 1.36 `flatten` says `optional_type` of an optional, where it is `optional_type(dyn)` now and here",
+    "Kubernetes 1.36 `flatten` says `optional_type` of an optional, where it is `optional_type(dyn)` now and here. "
+    "Where `join` or `transformMapEntry` refuses a list or a map of the claims or the user, the error prints it as Go "
+    "prints what it is wrapped in",
     "growing": "an empty list to which `optMap` gave a name grows in place when something is added to it, in cel-go "
     "and here; where that is the list itself, cel-go counts wrongly, panics or ends the process: we end with an error. "
     "Up to Kubernetes 1.36 it grows otherwise in an optional and beside another list, which is not imitated",
@@ -87,6 +89,7 @@ _GO_TYPES = {
     "*cel.Q": "cel.Q",
     "optional_type.flatten(": "optional_type(dyn).flatten(",
 }
+_PRINTS = ("join: invalid input: ", "insert failed: key ")
 _OF_MESSAGES = (
     "field type conversion error for ",
     "unsupported field type for ",
@@ -125,7 +128,9 @@ def meant(case: Case, theirs: Case, ours: Case, what: str, ask: Ask, answer: Ask
             return "limits"
         if "protobuf.Empty" in case["expr"] or _is_field_text(theirs, ours):
             return "messages"
-        if what == "error text" and _without_go_types(theirs) == _without_go_types(ours):
+        if what == "error text" and (
+            _without_go_types(theirs) == _without_go_types(ours) or _is_printed_wrapped(theirs, ours)
+        ):
             return "sum text"
         if what == "compile text" and _is_after_first(theirs, ours):
             return "syntax text"
@@ -197,6 +202,11 @@ def _without_go_types(answer: Case) -> str:
     for other, usual in _GO_TYPES.items():
         text = text.replace(other, usual)
     return text
+
+
+def _is_printed_wrapped(theirs: Case, ours: Case) -> bool:
+    texts = [str(answer.get("evalError")) for answer in (theirs, ours)]
+    return any(texts[0].startswith(f"{said}&{{") and texts[1].startswith(said) for said in _PRINTS)
 
 
 def _is_planning_panic(theirs: Case, ours: Case) -> bool:

@@ -111,6 +111,14 @@ def test_no_difference_of_an_expression_is_excused_by_its_text() -> None:
         assert meant(case, theirs, ours, what, nobody, nobody) == ""
 
 
+def test_a_list_that_an_error_prints_in_its_wrapper_is_excused_and_no_other_text_is() -> None:
+    case = {"expr": "dyn(user).map(x, x).join()", "env": "user"}
+    ours = {"evalError": "join: invalid input: []"}
+    assert meant(case, {"evalError": "join: invalid input: &{[]}"}, ours, "error text", nobody, nobody) == "sum text"
+    other = {"evalError": "join: invalid input: 1"}
+    assert meant(case, other, ours, "error text", lambda one: other, lambda one: ours) == ""
+
+
 def test_a_panic_is_excused_by_our_refusal_of_the_same_thing_alone() -> None:
     case = {"expr": "[?dyn(1)]"}
     theirs = {"panic": "runtime error: index out of range [0] with length 0"}

@@ -8,6 +8,7 @@ from .errors import EvalError, LimitError
 from .escaping import escape_name
 from .library.display import display_itself
 from .library.indexing import display_key
+from .objects import LazyObject
 from .values import MISSING, CelMap, Timestamp, UInt, make_map, no_such_overload, type_name
 
 __all__ = [
@@ -98,6 +99,8 @@ def insert(entries: dict[object, tuple[object, object]], key: Any, value: object
             identity = (int, int(key))
     elif kind in (list, tuple, dict):
         identity = id(key)
+    elif isinstance(key, LazyObject):
+        identity = id(key.fields)  # whoever asks for the claims, or the user, gets the same one
     elif kind is Timestamp:
         # Go compares the zones too: there is one of whole hours, and any other is as often there as it is read
         identity = (kind, key.ns, id(key) if key.offset % 3600 else key.offset)

@@ -231,3 +231,8 @@ def test_types_of_kubernetes_have_no_names_but_those_of_addresses() -> None:
     assert claims_environment().compile("type(ip('1.2.3.4')) == net.IP")(claims={}) is True
     with pytest.raises(cel.CompileError, match="undeclared reference to 'kubernetes'"):
         claims_environment().compile("kubernetes.URL")
+
+
+def test_the_claims_as_a_key_are_the_same_key_again() -> None:
+    with pytest.raises(cel.EvalError, match="already exists"):
+        claim("[1, 2].transformMapEntry(i, v, {claims: i})", "{}")
