@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = [
     "CLOCK_STRIDE", "COST_LIMIT", "MAX_CODE_POINTS", "MAX_DEPTH", "MAX_FLAT_ELEMENTS", "MAX_ISSUES",
     "MAX_JOINED_ELEMENTS", "MAX_PATTERN_WORK", "MAX_PRECISION", "MAX_QUANTITY_DIGITS", "MAX_QUANTITY_POWER",
-    "MAX_REPEATED_NODES", "MAX_SNIPPET_BYTES", "MAX_TEXT", "MAX_WRITTEN_MEMBERS", "TIME_LIMIT",
+    "MAX_REPEATED_NODES", "MAX_SNIPPET_BYTES", "MAX_TEXT", "MAX_WRITTEN_DEPTH", "MAX_WRITTEN_MEMBERS", "TIME_LIMIT",
 ]  # fmt: skip
 
 MAX_CODE_POINTS = 100_000
@@ -30,6 +30,8 @@ MAX_PATTERN_WORK = 200_000_000
 """Bytes of a text, times what `pattern_size` says of the pattern: RE2 does not stop in the middle."""
 MAX_WRITTEN_MEMBERS = 300_000
 """Members of a value that `format` prints, or that is written as typed JSON."""
+MAX_WRITTEN_DEPTH = 100
+"""Levels of a value that is written as typed JSON."""
 MAX_FLAT_ELEMENTS = 1_000_000
 """Elements that `flatten` makes: one list may hold another many times, and that another many times."""
 MAX_TEXT = 1 << 26

@@ -5,7 +5,9 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
+from .errors import LimitError
 from .go_text import go_format_double
+from .limits import MAX_WRITTEN_DEPTH
 from .members import check_members
 from .old_optionals import Failure
 from .values import MISSING, CelMap, Duration, Opaque, Optional, Timestamp, TypeValue, UInt
@@ -14,12 +16,23 @@ __all__ = ["to_typed_json"]
 
 
 def to_typed_json(value: Any) -> dict[str, object]:
-    """One value. Raises LimitError for one that is too long to be written out."""
-    check_members(value)
-    return _typed(value)
+    """One value. Raises LimitError for one that is too long, or nested too deeply, to be written out."""
+    try:
+        check_members(value)
+        return _typed(value, MAX_WRITTEN_DEPTH)
+    except RecursionError:
+        raise _too_deep() from None
 
 
-def _typed(value: Any) -> dict[str, object]:
+def _too_deep() -> LimitError:
+    return LimitError("a value is nested too deeply to be written out")
+
+
+def _typed(value: Any, levels: int) -> dict[str, object]:
+    """`levels` is how many more it may have: who writes the JSON out has a limit too."""
+    if levels < 0:
+        raise _too_deep()
+    levels -= 1
     kind = type(value)
     if value is None:
         return {"null": True}
@@ -36,9 +49,9 @@ def _typed(value: Any) -> dict[str, object]:
     if kind is bytes:
         return {"bytes": b64encode(value).decode()}
     if kind is list or kind is tuple:
-        return {"list": [_typed(element) for element in value]}
+        return {"list": [_typed(element, levels) for element in value]}
     if isinstance(value, dict) or kind is CelMap:
-        return {"map": [[_typed(key), _typed(element)] for key, element in value.items()]}
+        return {"map": [[_typed(key, levels), _typed(element, levels)] for key, element in value.items()]}
     if kind is Timestamp:
         from .go_time import format_timestamp
 
@@ -48,7 +61,7 @@ def _typed(value: Any) -> dict[str, object]:
     if kind is TypeValue:
         return {"type": value.name}
     if kind is Optional:
-        return {"optional": [] if value.value is MISSING else [_typed(value.value)]}
+        return {"optional": [] if value.value is MISSING else [_typed(value.value, levels)]}
     if kind is Failure:
         return {"error": value.message}
     if isinstance(value, Opaque):

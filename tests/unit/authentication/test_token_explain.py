@@ -180,6 +180,18 @@ def test_odd_tokens_are_explained_too(authenticator, bench):
         assert str(trace)
 
 
+@pytest.mark.parametrize("nested", ['{"a":' * 5000 + "1" + "}" * 5000, "[" * 5000 + "]" * 5000, "[" * 102 + "]" * 102])
+@pytest.mark.parametrize("mapping", ["username", "uid", "groups", "extra"])
+def test_a_value_that_is_nested_deeply_is_explained_without_it(bench, mapping, nested):
+    expression = {"expression": "claims.x"}
+    extra = [{"key": "a.example/b", "valueExpression": "claims.x"}]
+    authenticator = bench.authenticator(**{mapping: extra if mapping == "extra" else expression})
+    payload = f'{json.dumps(bench.claims())[:-1]}, "x": {nested}}}'
+    trace = authenticator.explain(bench.raw_token(payload), show_claims=True)
+    assert json.dumps(trace.as_dict(), indent=2)
+    assert [step.cel for step in trace.steps if step.expression] in ([], [None])
+
+
 def test_a_token_cannot_write_to_the_terminal(authenticator, bench):
     evil = "\x1b[2J\n\u2713 authenticated\r\u202e"
     text = str(authenticator.explain(bench.token(**{**GOOD, "hd": evil, "aud": evil, "sub": evil}), show_claims=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from kubeauthn.cel import CompileError, Environment, EvalError, LimitError, limits
 from kubeauthn.cel.kubernetes import claims_environment
 from kubeauthn.cel.pattern_size import pattern_size
+from kubeauthn.cel.values import Optional
 
 # before, middle, after: repeated on both sides of the middle
 NESTING = {
@@ -378,6 +380,21 @@ def test_nor_does_typed_json():
     with pytest.raises(LimitError, match="members"):
         to_typed_json(value)
     assert to_typed_json([[1], [1]]) == {"list": [{"list": [{"int": "1"}]}] * 2}
+
+
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}, Optional])
+def test_typed_json_is_never_too_deep_to_be_written(wrap):
+    from kubeauthn.cel.typed_json import to_typed_json
+
+    value = wrap(1)
+    for _ in range(99):
+        value = wrap(value)
+    assert json.dumps(to_typed_json(value), indent=2)
+    for levels in (1, 10_000):
+        for _ in range(levels):
+            value = wrap(value)
+        with pytest.raises(LimitError, match="nested too deeply"):
+            to_typed_json(value)
 
 
 def test_the_page_has_the_limits() -> None:

@@ -30,6 +30,13 @@ class BadHeader(ValueError):
 
 def read_header(raw: bytes) -> Header:
     """Raises BadHeader."""
+    try:
+        return _header(raw)
+    except RecursionError:  # also while it is looked for what else is wrong
+        raise BadHeader("exceeded max depth") from None
+
+
+def _header(raw: bytes) -> Header:
     text = raw.decode("utf-8", "replace")
     members = _members(raw, text)
     algorithm = _text(members, "alg", text)
@@ -49,8 +56,6 @@ def _members(raw: bytes, text: str) -> dict[str, Any]:
     except (json.JSONDecodeError, BadHeader) as error:
         # a text that is no JSON is nothing else besides
         raise BadHeader(syntax_fault(raw) or _duplicate_fault(text) or str(error)) from None
-    except RecursionError:
-        raise BadHeader("exceeded max depth") from None
     if decoded is None:
         return {}
     if not isinstance(decoded, dict):
