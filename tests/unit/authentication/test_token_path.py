@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import pickle
 
@@ -372,8 +373,24 @@ def test_verified_claims_are_made_in_one_place():
 
 def test_errors_can_go_to_another_process(bench):
     error = refusal(bench.authenticator(), bench.token(aud="x"))
-    copy = pickle.loads(pickle.dumps(error))  # noqa: S301  our own bytes
-    assert (str(copy), type(copy), copy.rule) == (str(error), type(error), error.rule)
+    other = pickle.loads(pickle.dumps(error))  # noqa: S301  our own bytes
+    assert (str(other), type(other), other.rule) == (str(error), type(error), error.rule)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])  # noqa: S301  our own bytes
+@pytest.mark.parametrize("claims", [{}, {"jti": "1", "groups": ["a", "b"], "uid": "u"}])
+def test_a_user_a_verdict_and_a_trace_can_be_copied_and_go_to_another_process(bench, again, claims):
+    extra = [{"key": "a.example/b", "valueExpression": "['x', 'y']"}]
+    mappings = {"groups": {"claim": "groups", "prefix": ""}, "extra": extra if claims else []}
+    authenticator, token = bench.authenticator(**mappings), bench.token(**claims)
+    user = again(authenticator.authenticate(token))
+    assert user == authenticator.authenticate(token)
+    assert type(user) is UserInfo
+    assert len({user, authenticator.authenticate(token)}) == 1
+    with pytest.raises(TypeError):
+        user.extra["k"] = ("v",)
+    assert again(authenticator.decide(token)) == authenticator.decide(token)
+    assert again(authenticator.explain(token, show_claims=True)) == authenticator.explain(token, show_claims=True)
 
 
 def test_keys_or_sources(bench):

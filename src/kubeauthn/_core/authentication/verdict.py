@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kubeauthn.errors import ClaimUnavailable, KeysUnavailable, SignatureRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kubeauthn.errors import TokenError
 
@@ -16,7 +16,10 @@ NO_EXTRA: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
 
 class UserInfo(NamedTuple):
-    """Who a token stands for, in the words of `authentication.k8s.io` UserInfo. It cannot be changed."""
+    """Who a token stands for, in the words of `authentication.k8s.io` UserInfo. It cannot be changed.
+
+    So it can be a key, be copied, and go to another process.
+    """
 
     username: str
     uid: str = ""
@@ -30,6 +33,13 @@ class UserInfo(NamedTuple):
         if extra:
             extra = MappingProxyType({key: tuple(values) for key, values in extra.items()})
         return cls(mapped["username"], mapped["uid"], tuple(mapped["groups"]), extra or NO_EXTRA)
+
+    def __hash__(self) -> int:
+        return hash((self.username, self.uid, self.groups, frozenset(self.extra.items())))
+
+    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], UserInfo], tuple[dict[str, Any]]]:
+        # a view of a dict, as `extra` is, can neither be pickled nor copied
+        return UserInfo.of, (self.as_dict(),)
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain lists and dicts, for JSON."""
