@@ -139,6 +139,17 @@ def test_a_new_key_of_the_signer_is_found(scene: Scene) -> None:
     assert scene.value() == ["b"]
 
 
+def test_a_key_that_the_signer_withdrew_ends(scene: Scene) -> None:
+    old = scene.signer.token("somebody", expires_in=3600, groups=["a"])
+    scene.serve(old)
+    scene.value()
+    scene.signer.withdraw(scene.signer.kids[0])
+    scene.signer.rotate()
+    assert scene.value() == ["a"], "nobody has asked the signer yet"
+    scene.clock.advance(600)
+    assert "failed to verify signature" in scene.refusal()
+
+
 def test_a_line_end_after_the_token_is_no_fault(scene: Scene) -> None:
     scene.serve(scene.signer.token("somebody", groups=["a"]) + "\r\n")
     assert scene.value() == ["a"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kubeauthn._core.authentication import fetch_limits
 from kubeauthn.errors import (
     ClaimRefused,
     ClaimUnavailable,
@@ -17,11 +18,13 @@ from kubeauthn.errors import (
     NotMine,
     SignatureRefused,
     TokenExpired,
+    Unauthenticated,
 )
 from kubeauthn.server import Authenticator, load_configuration
 from kubeauthn.server.cache import CachedAuthenticator
 from kubeauthn.server.decisions import AuthenticatorDecider, Decision
 from kubeauthn.server.keysets import DiscoveredKeys
+from kubeauthn.server.views import authenticate_request
 from kubeauthn.testing import CertificateAuthority, FakeClock
 from kubeauthn.testing.issuer import Issuer
 from tests.integration.rough_servers import RoughServer, reply
@@ -145,6 +148,49 @@ def test_an_issuer_that_fails_later_does_not_end_what_worked(issuer: Issuer) -> 
     assert asyncio.run(checked.authenticate_async(token)).username == "jane"
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda checked, token: asyncio.run(checked.uncached.authenticate_async(token)),
+        lambda checked, token: asyncio.run(checked.authenticate_async(token)),
+        lambda checked, token: authenticate_request({"Authorization": f"Bearer {token}"}, checked.uncached),
+        lambda checked, token: authenticate_request({"Authorization": f"Bearer {token}"}, checked),
+    ],
+    ids=["async", "cached", "view", "cached view"],
+)
+def test_a_withdrawn_key_ends_also_where_nothing_runs_in_the_background(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch, ask: Any
+) -> None:
+    monkeypatch.setattr(fetch_limits, "DUE_LOOK_SECONDS", 0.0)
+    clock = FakeClock(time.time())
+    checked = CachedAuthenticator(authenticator(issuer, clock=clock), clock=clock)
+    token = issuer.token("jane", expires_in=3600)
+    assert ask(checked, token).username == "jane"
+    issuer.withdraw(issuer.kids[0])
+    issuer.rotate()
+    clock.advance(580)
+    assert ask(checked, token).username == "jane", "nobody has asked the issuer yet"
+    clock.advance(20)
+    with pytest.raises((SignatureRefused, Unauthenticated)):
+        ask(checked, token)
+    assert len(issuer.requests) <= 4, "discovery; the keys at first, when they were due, and for the unknown key id"
+
+
+def test_keys_that_are_due_stay_where_the_issuer_does_not_answer(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_limits, "DUE_LOOK_SECONDS", 0.0)
+    clock = FakeClock(time.time())
+    decider = AuthenticatorDecider(CachedAuthenticator(authenticator(issuer, clock=clock), clock=clock), clock=clock)
+    token = issuer.token("jane", expires_in=3600)
+    asyncio.run(decider.decide(token))
+    issuer.fail_next(10_000)
+    clock.advance(600)
+    for _ in range(5):
+        assert asyncio.run(decider.decide(token)).outcome == "authenticated"
+    assert len(issuer.requests) == 4, "asked once more, at both addresses"
+
+
 # -- claims of other sources ----------------------------------------------------------------------
 
 
@@ -227,6 +273,8 @@ class Counted:
     def __init__(self, inner: Authenticator) -> None:
         self._inner = inner
         self.key_sources = inner.key_sources
+        self.keys_are_due = inner.keys_are_due
+        self.refresh_keys = inner.refresh_keys
         self.asked = 0
 
     def decide(self, token: str, now: float | None = None) -> Any:

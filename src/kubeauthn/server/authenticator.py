@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kubeauthn._core.authentication import fetch_limits
 from kubeauthn._core.authentication.authenticate import authenticate
 from kubeauthn._core.authentication.claims import ClaimNeeded
 from kubeauthn._core.authentication.compiled import NEWEST, CompiledConfiguration, compile_configuration
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kubeauthn._core.authentication.trace import Trace
     from kubeauthn._core.authentication.verdict import Authenticated, UserInfo
     from kubeauthn.server.distributed import ClaimSourceResolver, SourcesOfToken
+    from kubeauthn.server.keysets import DiscoveredKeys
     from kubeauthn.server.keysource import KeySource
 
 
@@ -72,10 +74,14 @@ class Authenticator:
             raise UsageError("keys are given or fetched from sources, not both")
         self._configuration: CompiledConfiguration = compile_configuration(config, kubernetes)
         self._clock = clock
+        self._own_sources: tuple[DiscoveredKeys, ...] = ()
+        self._looked_at = float("-inf")
         if keys is not None:
             key_sources = {url: GivenKeys(parse_key_set(document)) for url, document in keys.items()}
         elif key_sources is None:
-            key_sources = {entry.issuer.url: _discovered(entry) for entry in config.jwt}
+            discovered = {entry.issuer.url: _discovered(entry, clock) for entry in config.jwt}
+            self._own_sources = tuple(discovered.values())
+            key_sources = discovered
         self._sources = dict(key_sources)
         self._at_hand = {url: source.keys_at_hand for url, source in self._sources.items()}
         self._resolvers: dict[str, ClaimSourceResolver] = {}
@@ -112,6 +118,8 @@ class Authenticator:
 
     async def decide_async(self, token: str, now: float | None = None) -> Authenticated:
         """As `authenticate_async`, with the issuer and the time until which the verdict holds."""
+        if self.keys_are_due():
+            await self.refresh_keys()
         now = self._clock() if now is None else now
         sourced: SourcesOfToken | None = None
         fetched: dict[str, Any] = {}
@@ -138,6 +146,22 @@ class Authenticator:
                 if sourced is None:
                     sourced = self._resolver(needed.issuer).for_token(needed.claims, now)
                 fetched[needed.name] = await sourced.value(needed.name)
+
+    def keys_are_due(self) -> bool:
+        """Whether an issuer should be asked again for its keys: one that was withdrawn shall not serve for ever.
+
+        `authenticate_async` sees to it itself. Who gives key sources of his own keeps them fresh.
+        """
+        if not self._own_sources or 0 <= time.monotonic() - self._looked_at < fetch_limits.DUE_LOOK_SECONDS:
+            return False
+        self._looked_at = time.monotonic()
+        return any(source.is_due() for source in self._own_sources)
+
+    async def refresh_keys(self) -> None:
+        """Ask the issuers whose keys are due. Those that do not answer keep their last good ones."""
+        from asyncio import gather  # not loaded where nobody waits
+
+        await gather(*(source.refresh() for source in self._own_sources if source.is_due()))
 
     def explain(self, token: str, now: float | None = None, *, show_claims: bool = False) -> Trace:
         """Every step of the way, also after one that failed. Fetches nothing.
@@ -190,12 +214,12 @@ class Authenticator:
             from kubeauthn.server.distributed import ClaimSourceResolver
 
             config = self._configuration.by_issuer[issuer].config.issuer
-            made = ClaimSourceResolver(config, self._sources[issuer], known=self._sources)
+            made = ClaimSourceResolver(config, self._sources[issuer], known=self._sources, clock=self._clock)
             found = self._resolvers.setdefault(issuer, made)
         return found
 
 
-def _discovered(entry: JWTAuthenticator) -> KeySource:
+def _discovered(entry: JWTAuthenticator, clock: Callable[[], float]) -> DiscoveredKeys:
     from kubeauthn.server.keysets import DiscoveredKeys
 
-    return DiscoveredKeys(entry.issuer)
+    return DiscoveredKeys(entry.issuer, clock=clock)

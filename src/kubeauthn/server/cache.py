@@ -139,6 +139,12 @@ class CachedAuthenticator:
     async def authenticate_async(self, token: str, now: float | None = None) -> UserInfo:
         return (await self.decide_async(token, now)).user
 
+    def keys_are_due(self) -> bool:
+        return self.uncached.keys_are_due()
+
+    async def refresh_keys(self) -> None:
+        await self.uncached.refresh_keys()
+
     def decide(self, token: str, now: float | None = None) -> Authenticated:
         now = self._clock() if now is None else now
         generation = self.results.generation

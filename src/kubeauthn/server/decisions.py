@@ -111,6 +111,8 @@ class AuthenticatorDecider:
         return _new(Decision, ("authenticated", user, "", "", issuer, None, expires_at, False, None))
 
     async def decide(self, token: str) -> Decision:
+        if self._uncached.keys_are_due():
+            await self._uncached.refresh_keys()
         decision = self.decide_now(token)
         if decision is not None:
             return decision

@@ -92,6 +92,8 @@ class ClaimSourceResolver:
         """The claims of a source's token; its issuer is asked for keys if need be."""
         token = _read(text, source, name)
         keys_from = self._key_source(token)
+        if isinstance(keys_from, DiscoveredKeys) and keys_from.is_due():
+            await keys_from.refresh()
         keys = keys_from.keys_at_hand() or await keys_from.newer_keys(None)
         try:
             return self._verified(token, keys_from, keys, now)

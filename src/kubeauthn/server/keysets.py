@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable
 
+from kubeauthn._core.authentication import fetch_limits
 from kubeauthn._core.authentication.keyset_state import Intervals, KeySetState, KeySetStatus
 from kubeauthn._core.authentication.model import Issuer
 from kubeauthn._core.jose.keys import KeySet
@@ -21,7 +23,8 @@ class DiscoveredKeys:
     """A `KeySource` that asks the issuer.
 
     One fetch at a time, which all who need it wait for. `run` keeps the keys fresh in the background and brings the
-    first ones in when an issuer was down at start; without it they are fetched when the first token needs them.
+    first ones in when an issuer was down at start; without it they are fetched when the first token needs them, and
+    whoever has tokens decided about asks `is_due` now and then, and calls `refresh`.
     """
 
     def __init__(
@@ -66,6 +69,17 @@ class DiscoveredKeys:
                 # Shielded: one caller who gives up must not end what others wait for.
                 await asyncio.shield(flight)
         return self._state.keys
+
+    def is_due(self) -> bool:
+        """Whether the keys at hand are so old that the issuer should be asked again, and nobody has done so."""
+        return self._state.keys is not None and self._state.seconds_until_due(self._clock()) == 0
+
+    async def refresh(self) -> None:
+        """Ask the issuer again, and wait for its answer a while. Without one the last good keys stay."""
+        flight = self._flight_here() or self._begin()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(fetch_limits.REFRESH_WAIT_SECONDS):
+                await asyncio.shield(flight)
 
     async def run(self) -> None:
         """Fetch whenever it is due, until cancelled."""

@@ -27,6 +27,10 @@ class AnyAuthenticator(Protocol):
 
     async def authenticate_async(self, token: str, now: float | None = None) -> UserInfo: ...
 
+    def keys_are_due(self) -> bool: ...
+
+    async def refresh_keys(self) -> None: ...
+
 
 def authenticate_request(
     headers: Mapping[str, str] | Iterable[tuple[str, str]],
@@ -40,6 +44,8 @@ def authenticate_request(
     there, use `authenticate_request_async`.
     """
     token = _token(headers, realm)
+    if authenticator.keys_are_due() and not _a_loop_runs():
+        asyncio.run(authenticator.refresh_keys())
     try:
         return authenticator.authenticate(token)
     except (NotMine, TokenError) as error:

@@ -26,6 +26,12 @@ UNKNOWN_KEY_SECONDS = 30.0
 REFRESH_SECONDS = 600.0
 """A key set this old is fetched again, so that a withdrawn key does not serve for ever."""
 
+REFRESH_WAIT_SECONDS = 5.0
+"""How long the token that finds a key set so old waits for a newer one. All others go on with what is at hand."""
+
+DUE_LOOK_SECONDS = 1.0
+"""Between two looks whether key sets are so old."""
+
 SOURCE_ISSUERS = 16
 """Issuers of claim sources whose keys are remembered, for each configured issuer."""
 
