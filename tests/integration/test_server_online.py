@@ -241,6 +241,24 @@ def test_an_aggregated_claim_is_used_without_a_network(issuer: Issuer) -> None:
     assert issuer.requests == []
 
 
+def test_a_verdict_ends_with_the_claims_that_it_stands_on(issuer: Issuer, source: RoughServer) -> None:
+    clock = FakeClock(time.time())
+    checked = CachedAuthenticator(authenticator(issuer, clock=clock), clock=clock)
+    short = issuer.token("ignored", expires_in=5, groups=["admins"])
+    source.routes["/src1"] = reply(short.encode())
+    fetched = issuer.token("jane", **distributed(source, groups="src1"))
+    brought = issuer.token("joe", _claim_names={"groups": "s"}, _claim_sources={"s": {"JWT": short}})
+    for token in (fetched, brought):
+        verdict = asyncio.run(checked.decide_async(token))
+        assert verdict.user.groups == ("admins",)
+        assert 0 < verdict.expires_at - clock() <= 5
+    assert checked.uncached.decide(brought).expires_at == verdict.expires_at
+    clock.advance(5)
+    for token in (fetched, brought):
+        with pytest.raises(ClaimUnavailable, match="token is expired"):
+            asyncio.run(checked.decide_async(token))
+
+
 def test_the_explanation_fetches_nothing_and_says_so(issuer: Issuer, source: RoughServer) -> None:
     checked = authenticator(issuer, keys={issuer.url: issuer.jwks()})
     trace = checked.explain(issuer.token("jane", **distributed(source, groups="src1")))

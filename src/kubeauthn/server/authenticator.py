@@ -126,7 +126,8 @@ class Authenticator:
         keys_asked = False
         while True:
             try:
-                return authenticate(self._configuration, token, now, self._keys_of, fetched)
+                verdict = authenticate(self._configuration, token, now, self._keys_of, fetched)
+                return verdict if sourced is None else sourced.shortened(verdict)
             except KeysUnavailable as error:
                 if keys_asked or not (await self._newer_keys(error.issuer)).came:
                     raise
@@ -202,7 +203,8 @@ class Authenticator:
         sourced: SourcesOfToken | None = None
         while True:
             try:
-                return authenticate(self._configuration, token, now, self._keys_of, fetched)
+                verdict = authenticate(self._configuration, token, now, self._keys_of, fetched)
+                return verdict if sourced is None else sourced.shortened(verdict)
             except ClaimNeeded as needed:
                 if sourced is None:
                     sourced = self._resolver(needed.issuer).for_token(needed.claims, now)

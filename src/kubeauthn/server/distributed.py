@@ -30,6 +30,7 @@ from kubeauthn._core.authentication.claim_sources import (
 from kubeauthn._core.authentication.model import Issuer
 from kubeauthn._core.authentication.source_token import claims_of_source_token, payload_fault
 from kubeauthn._core.authentication.token import UntrustedToken, read_token, untrusted_issuer
+from kubeauthn._core.authentication.verdict import Authenticated
 from kubeauthn._core.jose.go_json import kind
 from kubeauthn._core.jose.keys import KeySet
 from kubeauthn.cel.go_text import quote
@@ -143,6 +144,11 @@ class SourcesOfToken:
         self._now = now
         self._fetched: dict[ClaimSource, dict[str, Any]] = {}
         self._deadline: float | None = None
+
+    def shortened(self, verdict: Authenticated) -> Authenticated:
+        """A verdict that stands on claims of sources ends with the first of their tokens."""
+        ends: float = min((int(claims["exp"]) for claims in self._fetched.values()), default=verdict.expires_at)
+        return verdict._replace(expires_at=ends) if ends < verdict.expires_at else verdict
 
     def value_at_hand(self, name: str) -> Any:
         """For who must not wait: the claim of an aggregated source whose issuer's keys are at hand."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from kubeauthn._core.authentication.verdict import Authenticated
     from kubeauthn._core.jose.keys import KeySet
 
 
@@ -51,6 +52,9 @@ class ClaimResolver(Protocol):
 
 class TokenSources(Protocol):
     """The claim sources of one token: each is asked once, and all together have one limit of time."""
+
+    def shortened(self, verdict: Authenticated) -> Authenticated:
+        """The verdict, which ends no later than the tokens of the sources that were asked."""
 
     def value_at_hand(self, name: str) -> Any:
         """For synchronous callers: never waits. Raises ClaimUnavailable where it would have to."""

@@ -57,7 +57,7 @@ class Authenticated(NamedTuple):
     user: UserInfo
     issuer: str
     expires_at: float
-    """The token's `exp`: from then on the verdict is another one."""
+    """The token's `exp`, or that of a claim source's token which is sooner: from then on the verdict is another one."""
 
 
 def may_change(error: TokenError) -> bool:
