@@ -8,6 +8,9 @@ import sys
 import time
 from typing import Any
 
+FIELD_CHARACTERS = 4096
+"""Of one field. What is longer is cut, and ends with an ellipsis."""
+
 
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -74,4 +77,11 @@ def _timestamp(record: logging.LogRecord) -> str:
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     found: dict[str, Any] = getattr(record, "fields", {})
-    return found
+    return {name: _bounded(value) for name, value in found.items()}
+
+
+def _bounded(value: Any) -> Any:
+    """A reason may quote a token's header, which anybody could have made as long as a token may be."""
+    if type(value) is not str or len(value) <= FIELD_CHARACTERS:
+        return value
+    return f"{value[: FIELD_CHARACTERS - 1]}…"
