@@ -177,6 +177,48 @@ def test_no_hint_where_there_is_no_mistake(text: str):
     assert findings(text) == []
 
 
+NAMED = {
+    "none": {"claim": "sub", "prefix": ""},
+    "a": {"claim": "sub", "prefix": "a:"},
+    "a longer": {"claim": "name", "prefix": "a:b:"},
+    "b": {"claim": "sub", "prefix": "b:"},
+    "a by expression": {"expression": "'a:' + claims.sub"},
+    "as it is": {"expression": "claims.sub"},
+    "its end differs": {"expression": "claims.sub + ':b'"},
+}
+
+
+@pytest.mark.parametrize("field", ["username", "groups"])
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ("a", "b", False),
+        ("a", "a", True),
+        ("a", "none", True),
+        ("none", "a", True),
+        ("a", "a longer", True),
+        ("a longer", "a", True),
+        ("b", "a longer", False),
+        ("a by expression", "a", True),
+        ("a by expression", "b", False),
+        ("as it is", "b", True),
+        ("its end differs", "none", False),
+    ],
+)
+def test_names_that_two_issuers_share(field: str, one: str, other: str, shared: bool):
+    entries = [
+        {
+            "issuer": {"url": f"https://{number}.example", "audiences": ["k"]},
+            "claimMappings": {"username": {"claim": "sub", "prefix": f"{number}:"}, field: NAMED[mapping]},
+        }
+        for number, mapping in enumerate((one, other))
+    ]
+    found = [found for found in findings(json.dumps({**GOOD, "jwt": entries})) if found["rule"] == "shared-names"]
+    assert [(entry["field"], "jwt[0]" in entry["text"]) for entry in found] == (
+        [(f"jwt[1].claimMappings.{field}", True)] if shared else []
+    )
+
+
 def test_what_is_proposed_for_a_star_and_for_a_document_can_be_pasted():
     star = document(claimValidationRules=[{"claim": "repository", "requiredValue": "my-org/*"}])
     (found,) = [found for found in findings(star) if found["rule"] == "literal-star"]

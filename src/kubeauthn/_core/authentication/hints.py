@@ -13,6 +13,7 @@ from kubeauthn._core.authentication.faults import format_field
 from kubeauthn._core.authentication.list_origins import OBJECT, origin_of_value
 from kubeauthn._core.authentication.provider_document import WELL_KNOWN, discovery_address
 from kubeauthn._core.authentication.release import NEWEST
+from kubeauthn._core.authentication.shared_names import shared_names
 from kubeauthn._core.authentication.value_hints import (
     has_space_around,
     leads_into_an_object,
@@ -52,6 +53,7 @@ RULES = {
     "integer-arithmetic": "every number of a token is a double, and a double and an int cannot be added",
     "empty-username": "an empty user name is refused here, and taken by kube-apiserver",
     "system-names": "nothing keeps a token from naming a system: user or group",
+    "shared-names": "nothing keeps the users or groups of two issuers apart",
     "egress-selector": "egressSelectorType has no effect outside kube-apiserver",
     "anonymous": "anonymous has no effect on a TokenReview webhook",
     "skipped-key": "kube-apiserver treats a key of the issuer otherwise: it uses a weak one, or drops them all for it",
@@ -80,12 +82,28 @@ class Hint:
 def hints(config: AuthenticationConfiguration, kubernetes: str = NEWEST) -> list[Hint]:
     """All of them, in the order of the fields. Expressions that do not compile are passed over."""
     found: list[Hint] = []
+    shared = list(shared_names(config.jwt, lambda text: _compiled(text, kubernetes)))
     for index, entry in enumerate(config.jwt):
         found += _Entry(entry, ("jwt", index), kubernetes).hints()
+        found += (_shared(*one) for one in shared if one[0] == index)
     if config.anonymous is not None:
         text = "says who may come without a token: a TokenReview webhook is never asked, so it has no effect there"
         found.append(Hint(("anonymous",), "anonymous", NOTE, text))
     return found
+
+
+def _shared(index: int, field: str, other: int) -> Hint:
+    what = "user" if field == "username" else "group"
+    text = f"a token may name a {what} of jwt[{other}] too: no prefix keeps the two issuers apart"
+    cure = "give each issuer a prefix of its own that no other begins with"
+    return Hint(("jwt", index, "claimMappings", field), "shared-names", NOTE, text, cure)
+
+
+def _compiled(text: str, kubernetes: str) -> Program | None:
+    try:
+        return compile_claims_expression(text, kubernetes) if text else None
+    except CelError:
+        return None
 
 
 class _Entry:
@@ -274,10 +292,7 @@ class _Entry:
             yield Hint((*path, name), "system-names", NOTE, text, hint)
 
     def _claims(self, text: str) -> Program | None:
-        try:
-            return compile_claims_expression(text, self._kubernetes) if text else None
-        except CelError:
-            return None
+        return _compiled(text, self._kubernetes)
 
     def _user(self, text: str) -> Program | None:
         try:
