@@ -42,6 +42,9 @@ class _Missing:
     def __repr__(self) -> str:
         return "MISSING"
 
+    def __reduce__(self) -> str:
+        return "MISSING"  # also after a copy, and in another process, there is one of it
+
 
 MISSING = _Missing()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import pytest
 
@@ -213,3 +215,10 @@ def test_values_that_are_something(value) -> None:
 def test_infinity_is_beyond_every_integer() -> None:
     assert compare(math.inf, (1 << 63) - 1) == 1
     assert compare(UInt((1 << 64) - 1), math.inf) == -1
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])  # noqa: S301  our own bytes
+def test_a_value_that_is_absent_stays_so_when_it_is_copied(again):
+    assert not again([NONE])[0].present
+    assert again(MISSING) is MISSING
+    assert again([Optional(1)])[0].value == 1
