@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -209,6 +211,51 @@ def test_a_hundred_tokens_at_once_cause_one_fetch() -> None:
         assert found[0] is not None
         assert all(keys is found[0] for keys in found)
         assert len(issuer.requests) == 2
+
+
+def test_threads_with_loops_of_their_own_wait_for_one_fetch() -> None:
+    """As the views of a threaded server do when it starts."""
+    with Issuer() as issuer:
+        issuer.rotate()
+        source = keys_of(issuer, time.time)
+        at_once = threading.Barrier(8)
+
+        def ask() -> Any:
+            at_once.wait(20)
+            return fetch(source)
+
+        with ThreadPoolExecutor(8) as threads:
+            found = [asked.result(30) for asked in [threads.submit(ask) for _ in range(8)]]
+        assert None not in found
+        assert all(keys is found[0] for keys in found)
+        assert len(issuer.requests) == 2
+
+
+def test_a_thread_that_gives_up_and_one_whose_loop_ends_hold_nobody(rough: RoughServer) -> None:
+    asked, held = threading.Event(), threading.Event()
+
+    def wait_for_it(request: object) -> Iterator[bytes]:
+        asked.set()
+        held.wait(20)
+        yield b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+    async def ask_for(seconds: float) -> None:
+        async with asyncio.timeout(seconds):
+            await source.newer_keys(None)
+
+    rough.routes[DISCOVERY_PATH] = wait_for_it
+    source = keys_of(rough, time.time)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(asyncio.run, ask_for(3))
+        assert asked.wait(20)
+        with pytest.raises(TimeoutError):
+            asyncio.run(ask_for(0.05))
+        second = threads.submit(asyncio.run, ask_for(20))
+        with pytest.raises(TimeoutError):
+            first.result(20)  # its loop ended with it, and the fetch with its loop
+        assert second.result(20) is None
+        held.set()
+    assert source.status.failure == "the fetch was interrupted"
 
 
 def test_who_gives_up_waiting_does_not_end_the_fetch_for_others() -> None:

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from kubeauthn._core.authentication import fetch_limits
 from kubeauthn._core.authentication.keyset_state import Intervals, KeySetState, KeySetStatus
@@ -41,6 +42,8 @@ class DiscoveredKeys:
         self._clock = clock
         self._lock = threading.Lock()
         self._flight: asyncio.Task[None] | None = None
+        self._landing: Future[None] | None = None
+        """Done when the fetch is: what can be waited for in other event loops than that which runs it."""
         self._callbacks: list[Callable[[], None]] = []
 
     @property
@@ -58,16 +61,20 @@ class DiscoveredKeys:
 
     async def newer_keys(self, than: KeySet | None) -> KeySet | None:
         if self._state.keys is than:
-            if (flight := self._flight_here()) is None:
+            flight, landing = self._flight_here(), None
+            if flight is None:
                 with self._lock:
-                    now = self._clock()
-                    allowed = self._state.may_ask(now)
+                    landing = self._landing
+                    allowed = self._state.may_ask(self._clock())
                     if allowed:
-                        self._state.asked(now)
-                flight = self._begin() if allowed else None
+                        self._state.asked(self._clock())
+                        landing = self._claim_locked()
+                flight = self._start(landing) if allowed and landing is not None else None
             if flight is not None:
                 # Shielded: one caller who gives up must not end what others wait for.
                 await asyncio.shield(flight)
+            elif landing is not None and not landing.done():
+                await _landed(landing)
         return self._state.keys
 
     def is_due(self) -> bool:
@@ -99,8 +106,17 @@ class DiscoveredKeys:
 
     def _begin(self) -> asyncio.Task[None]:
         with self._lock:
-            self._state.begun(self._clock())
+            landing = self._claim_locked()
+        return self._start(landing)
+
+    def _claim_locked(self) -> Future[None]:
+        self._state.begun(self._clock())
+        self._landing = Future()
+        return self._landing
+
+    def _start(self, landing: Future[None]) -> asyncio.Task[None]:
         self._flight = asyncio.get_running_loop().create_task(self._fetch())
+        self._flight.add_done_callback(lambda _: landing.set_result(None))
         return self._flight
 
     async def _fetch(self) -> None:
@@ -131,3 +147,18 @@ class DiscoveredKeys:
             _log.info("keys of issuer %s: %s", self.issuer_url, found.fingerprint)
             for callback in self._callbacks:
                 callback()
+
+
+async def _landed(landing: Future[None]) -> None:
+    """Waits for a fetch in another event loop, as another thread has one; not for ever, should that have stopped."""
+    loop = asyncio.get_running_loop()
+    woken = asyncio.Event()
+
+    def wake(_: Future[None]) -> None:
+        with contextlib.suppress(RuntimeError):  # who waited has given up, and this loop has ended
+            loop.call_soon_threadsafe(woken.set)
+
+    landing.add_done_callback(wake)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(2 * fetch_limits.ISSUER_SECONDS):
+            await woken.wait()
