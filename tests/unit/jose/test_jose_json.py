@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -68,6 +69,22 @@ def test_depth_is_bounded_where_go_bounds_it():
     for depth in (10_000, 100_000):
         with pytest.raises(ValueError, match="depth"):
             read_claims(b'{"a":' + b"[" * depth + b"]" * depth + b"}")
+
+
+def seconds_for(payload: bytes) -> float:
+    def once() -> float:
+        started = time.process_time()
+        read_claims(payload)
+        return time.process_time() - started
+
+    return min(once() for _ in range(7))
+
+
+@pytest.mark.parametrize("odd", [b'"\\ud800"', b'"\xff"', b"1e999", b"[" * 1100 + b"]" * 1100])
+def test_what_the_fast_decoder_cannot_take_does_not_cost_much_more(odd):
+    """Anybody may send it, to any issuer of the configuration or none."""
+    numbers = b",".join([b"0"] * 40_000)
+    assert seconds_for(b'{"a":%s,"b":[%s]}' % (odd, numbers)) < 15 * seconds_for(b'{"a":0,"b":[%s]}' % numbers)
 
 
 def test_a_payload_that_is_no_object():

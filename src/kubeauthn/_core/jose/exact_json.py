@@ -1,11 +1,13 @@
 """A payload that the fast decoder cannot take: nested deeply, with numbers no double holds, or with lone surrogates.
 
 Like Go's decoder: up to 10,000 levels, half a surrogate pair is U+FFFD, and a number that is too large is a fault of
-the member that holds it, not of the whole. It keeps its own stack, so depth costs memory and no recursion.
+the member that holds it, not of the whole. It keeps its own stack, so depth costs memory and no recursion. Anybody can
+send such a payload, so it must not cost much more than others: what holds nothing is read by the fast decoder.
 """
 
 from __future__ import annotations
 
+import json
 from json import JSONDecodeError
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the C scanner; typeshed leaves it out
 from typing import TYPE_CHECKING, Any
@@ -16,10 +18,10 @@ from kubeauthn.cel.large_numbers import TooLarge
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_LARGEST = float.fromhex("0x1.fffffffffffffp+1023")
 _SPACE = " \t\r\n"
-_DIGITS = frozenset("0123456789")
-_NUMBER = frozenset("0123456789+-.eE")
-_LITERALS: dict[str, tuple[str, Any]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
+_END = "\0"
+"""Stands behind the text, so that nobody looks past its end. JSON has no place for it."""
 
 
 def decode_exactly(text: str, *, whole: Callable[[str], float] = float) -> Any:
@@ -27,88 +29,87 @@ def decode_exactly(text: str, *, whole: Callable[[str], float] = float) -> Any:
 
     `whole` reads numbers that are written without a fraction and an exponent.
     """
-    reader = _Reader(text, whole)
+    reader = _Reader(text + _END, whole)
     value = reader.value()
-    reader.skip_space()
-    if reader.at != len(text):
+    if reader.skip_space() != len(text):
         raise JSONDecodeError("Extra data", text, reader.at)
     return value
 
 
 class _Reader:
-    __slots__ = ("at", "text", "whole")
+    __slots__ = ("_scan", "at", "text")
 
     def __init__(self, text: str, whole: Callable[[str], float]) -> None:
         self.text = text
         self.at = 0
-        self.whole = whole
 
-    def skip_space(self) -> None:
+        def read_whole(written: str) -> float | TooLarge:
+            number = whole(written)
+            return number if -_LARGEST <= number <= _LARGEST else TooLarge(written)
+
+        decoder = json.JSONDecoder(parse_int=read_whole, parse_float=_read_double, parse_constant=_no_constant)
+        self._scan = decoder.scan_once  # type: ignore[attr-defined]
+
+    def skip_space(self) -> int:
         text, at = self.text, self.at
-        while at < len(text) and text[at] in _SPACE:
+        while text[at] in _SPACE:
             at += 1
         self.at = at
+        return at
 
     def value(self) -> Any:
         """One value, however deep. `stack` holds the open lists and objects, `names` the member each is waiting for."""
+        text = self.text
         stack: list[Any] = []
         names: list[str] = []
         while True:
-            opened = self._opening()
-            if opened is not None:
+            character = text[self.at]
+            if character in _SPACE:
+                character = text[self.skip_space()]
+            if character == "[" or character == "{":
                 if len(stack) >= JSON_DEPTH:
                     raise ValueError("exceeded max depth")
-                if not self._closes("]" if isinstance(opened, list) else "}"):
-                    stack.append(opened)
-                    if isinstance(opened, dict):
+                self.at += 1
+                done: Any = [] if character == "[" else {}
+                if text[self.skip_space()] == _CLOSING[character]:
+                    self.at += 1
+                else:
+                    stack.append(done)
+                    if character == "{":
                         names.append(self._name())
                     continue
-                done: Any = opened
             else:
-                done = self._scalar()
+                done = self._string() if character == '"' else self._scalar()
             # Put what is done where it belongs, and close what it ends.
             while stack:
                 container = stack[-1]
-                if isinstance(container, list):
+                is_list = type(container) is list
+                if is_list:
                     container.append(done)
                 else:
                     container[names.pop()] = done
-                if not self._closes("]" if isinstance(container, list) else "}"):
-                    self._expect(",")
-                    if isinstance(container, dict):
+                character = text[self.at]
+                if character in _SPACE:
+                    character = text[self.skip_space()]
+                self.at += 1
+                if character == ",":
+                    if not is_list:
+                        self.skip_space()
                         names.append(self._name())
                     break
+                if character != ("]" if is_list else "}"):
+                    raise JSONDecodeError("Expecting ',' delimiter", text, self.at - 1)
                 done = stack.pop()
             else:
                 return done
 
-    def _opening(self) -> list[Any] | dict[str, Any] | None:
-        self.skip_space()
-        character = self.text[self.at : self.at + 1]
-        if character not in ("[", "{"):
-            return None
-        self.at += 1
-        return [] if character == "[" else {}
-
-    def _closes(self, bracket: str) -> bool:
-        self.skip_space()
-        if self.text[self.at : self.at + 1] != bracket:
-            return False
-        self.at += 1
-        return True
-
-    def _expect(self, character: str) -> None:
-        self.skip_space()
-        if self.text[self.at : self.at + 1] != character:
-            raise JSONDecodeError(f"Expecting '{character}' delimiter", self.text, self.at)
-        self.at += 1
-
     def _name(self) -> str:
-        self.skip_space()
-        if self.text[self.at : self.at + 1] != '"':
+        if self.text[self.at] != '"':
             raise JSONDecodeError("Expecting property name enclosed in double quotes", self.text, self.at)
         name = self._string()
-        self._expect(":")
+        if self.text[self.skip_space()] != ":":
+            raise JSONDecodeError("Expecting ':' delimiter", self.text, self.at)
+        self.at += 1
         return name
 
     def _string(self) -> str:
@@ -119,40 +120,20 @@ class _Reader:
         return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
 
     def _scalar(self) -> Any:
-        character = self.text[self.at : self.at + 1]
-        if character == '"':
-            return self._string()
-        word, value = _LITERALS.get(character, ("", None))
-        if word and self.text.startswith(word, self.at):
-            self.at += len(word)
-            return value
-        return self._number()
-
-    def _number(self) -> float | TooLarge:
-        start = end = self.at
-        while end < len(self.text) and self.text[end] in _NUMBER:
-            end += 1
-        written = self.text[start:end]
-        if not _is_number(written):
-            raise JSONDecodeError("Expecting value", self.text, start)
-        self.at = end
-        number = self.whole(written) if _are_digits(written.removeprefix("-")) else float(written)
-        return TooLarge(written) if number in (float("inf"), float("-inf")) else number
+        try:
+            value, self.at = self._scan(self.text, self.at)
+        except StopIteration:
+            raise JSONDecodeError("Expecting value", self.text, self.at) from None
+        return value
 
 
-def _is_number(text: str) -> bool:
-    """-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?"""
-    mantissa, letter, exponent = text.lower().removeprefix("-").partition("e")
-    whole, point, fraction = mantissa.partition(".")
-    if exponent[:1] in ("+", "-"):
-        exponent = exponent[1:]
-    return (
-        _are_digits(whole)
-        and (whole == "0" or whole[0] != "0")
-        and (not point or _are_digits(fraction))
-        and (not letter or _are_digits(exponent))
-    )
+_CLOSING = {"[": "]", "{": "}"}
 
 
-def _are_digits(text: str) -> bool:
-    return text != "" and _DIGITS.issuperset(text)
+def _read_double(written: str) -> float | TooLarge:
+    number = float(written)
+    return number if -_LARGEST <= number <= _LARGEST else TooLarge(written)
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")
