@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubeauthn._core.authentication import fetch_limits
+from kubeauthn._core.jose.limits import TOKEN_CHARACTERS
 from kubeauthn.cel import CompileError, limits
 from kubeauthn.cel.grown_lists import TO_ITSELF, grows_lists
 from kubeauthn.cel.kubernetes import claims_environment, user_environment
@@ -53,6 +54,12 @@ DELIBERATE = {
     "aggregated ones out. Of `iss`, `sub`, `aud`, `exp`, `nbf`, `iat` and `jti` no source is asked. An endpoint is "
     "asked over https only, and not near this machine unless the issuer is there; redirects are followed within its "
     f"own host, and {fetch_limits.DOCUMENT_BYTES >> 20} MiB and {fetch_limits.SOURCE_SECONDS:.0f} seconds are the most",
+    "size": f"a token of more than {TOKEN_CHARACTERS:,} characters is nobody's",
+    "fetching": "an issuer's discovery document and its keys come over https, uncompressed, of at most "
+    f"{fetch_limits.DOCUMENT_BYTES:,} bytes each and by redirects within one scheme, host and port; kube-apiserver "
+    "follows redirects anywhere. An unknown key id has the issuer asked at most every "
+    f"{fetch_limits.UNKNOWN_KEY_SECONDS:.0f} seconds, and it is asked again every {fetch_limits.REFRESH_SECONDS:.0f} "
+    "seconds in any case, so that a withdrawn key ends; kube-apiserver asks for every unknown key id, and else never",
 }
 SET_ASIDE = {
     "syntax text": "of a text that does not parse, the first syntax error is the same, place and words; "
