@@ -12,7 +12,7 @@ import pytest
 from kubeauthn import errors
 from kubeauthn._core.authentication.authenticate import VerifiedClaims
 from kubeauthn._core.authentication.go_time import LARGEST_SECONDS, go_time
-from kubeauthn.server import Authenticator, UserInfo
+from kubeauthn.server import Authenticator, UserInfo, load_configuration
 
 
 def refusal(authenticator, token, now=None):
@@ -391,6 +391,15 @@ def test_a_user_a_verdict_and_a_trace_can_be_copied_and_go_to_another_process(be
         user.extra["k"] = ("v",)
     assert again(authenticator.decide(token)) == authenticator.decide(token)
     assert again(authenticator.explain(token, show_claims=True)) == authenticator.explain(token, show_claims=True)
+
+
+def test_arguments_that_would_not_do_what_was_meant(bench):
+    text = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: []\n"
+    with pytest.raises(errors.UsageError, match="in a list"):
+        load_configuration(text, "https://kubernetes.default.svc")
+    for release in ("9.99", "", "newest"):
+        with pytest.raises(errors.UsageError, match="are known"):
+            Authenticator(bench.authenticator().configuration, keys={}, kubernetes=release)
 
 
 def test_keys_or_sources(bench):

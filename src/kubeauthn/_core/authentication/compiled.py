@@ -16,7 +16,7 @@ from kubeauthn._core.authentication.model import (
     JWTAuthenticator,
     UserValidationRule,
 )
-from kubeauthn._core.authentication.release import NEWEST
+from kubeauthn._core.authentication.release import NEWEST, Release
 from kubeauthn._core.record import record, replace
 from kubeauthn.cel.kubernetes import claims_environment, user_environment
 
@@ -90,7 +90,11 @@ class CompiledConfiguration:
 
 
 def compile_configuration(config: AuthenticationConfiguration, kubernetes: str = NEWEST) -> CompiledConfiguration:
-    """The configuration with its programs. If it is one that validation would refuse: cel.CompileError."""
+    """The configuration with its programs. If it is one that validation would refuse: cel.CompileError.
+
+    Raises UsageError for a release that is not known.
+    """
+    Release.named(kubernetes)
     authenticators = tuple(_authenticator(index, entry, kubernetes) for index, entry in enumerate(config.jwt))
     return CompiledConfiguration(config, authenticators, {entry.config.issuer.url: entry for entry in authenticators})
 

@@ -6,7 +6,7 @@ from kubeauthn._core.authentication.decode import decode_configuration
 from kubeauthn._core.authentication.faults import config_error
 from kubeauthn._core.authentication.release import NEWEST
 from kubeauthn._core.authentication.validate import validate_configuration
-from kubeauthn.errors import AuthenticationConfigError
+from kubeauthn.errors import AuthenticationConfigError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ def load_configuration(
     `disallowed_issuers` are URLs that no entry may have: those of other authenticators. `kubernetes` is the
     release whose fields, rules and functions count.
     """
+    if isinstance(disallowed_issuers, str):  # a collection too, of letters: it would disallow nobody
+        raise UsageError("expected the URLs of disallowed issuers in a list, got one text")
     try:
         decoded = decode_configuration(text, kubernetes)
     except AuthenticationConfigError as error:
