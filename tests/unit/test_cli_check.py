@@ -93,6 +93,10 @@ def test_a_good_file_has_nothing_to_say():
         ("placeholder", document(claimValidationRules=[{"claim": "hd", "requiredValue": "$(DOMAIN)"}])),
         ("space-around", document(issuer={"audiences": ["kubernetes "]})),
         ("space-around", document(claimValidationRules=[{"claim": "hd", "requiredValue": "example.com\n"}])),
+        ("odd-character", document(issuer={"audiences": ["kuber\u200bnetes"]})),
+        ("odd-character", document(issuer={"audiences": ["my\u00a0app"]})),
+        ("odd-character", document(claimValidationRules=[{"claim": "hd", "requiredValue": "exam\u00adple.com"}])),
+        ("odd-character", document(issuer={"url": "https://issuer.ex\u0430mple"})),
         ("literal-star", document(claimValidationRules=[{"claim": "repository", "requiredValue": "my-org/*"}])),
         ("literal-star", document(issuer={"audiences": ["*"]})),
         ("dotted-claim", document(claimValidationRules=[{"claim": "a.b", "requiredValue": "x"}])),
@@ -169,6 +173,9 @@ def test_a_hint_for_each_mistake(name: str, text: str):
         document(issuer={"url": "https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0"}),
         document(issuer={"audiences": ["api://kubernetes", "https://k8s/?a={b}", "a > b < c"], **ANY}),
         document(claimValidationRules=[{"claim": "hd", "requiredValue": "two words"}]),
+        document(
+            claimValidationRules=[{"claim": "hd", "requiredValue": "Müller & Söhne"}], issuer={"audiences": ["Ä"]}
+        ),
         document(mappings={"groups": {"claim": "https://example.com/groups", "prefix": "a0:"}}),
         document(mappings={"groups": {"claim": "cognito:groups", "prefix": "a0:"}}),
     ],

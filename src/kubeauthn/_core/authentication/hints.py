@@ -15,9 +15,11 @@ from kubeauthn._core.authentication.provider_document import WELL_KNOWN, discove
 from kubeauthn._core.authentication.release import NEWEST
 from kubeauthn._core.authentication.shared_names import shared_names
 from kubeauthn._core.authentication.value_hints import (
+    beyond_ascii,
     has_space_around,
     leads_into_an_object,
     placeholder,
+    unseen_character,
     wrong_issuer,
 )
 from kubeauthn._core.record import record, replace
@@ -41,6 +43,7 @@ RULES = {
     "wrong-issuer": "no token has this issuer: it is the address of a document, or stands for many tenants",
     "placeholder": "a text that somebody was to fill in is still there",
     "space-around": "a text begins or ends with a space, which no token will have",
+    "odd-character": "a character that nobody sees, or that may only look like a letter of the issuer's address",
     "literal-star": "a * is a star: values are compared as they are",
     "dotted-claim": "a claim's name is taken whole: a dot in it leads into no object",
     "dash-prefix": "a prefix of - is a dash here; it means no prefix only in the flags",
@@ -143,6 +146,9 @@ class _Entry:
         if text:
             yield Hint((*path, "url"), "wrong-issuer", WARNING, text, cure)
         yield from self._text(issuer.url, (*path, "url"))
+        if (letter := beyond_ascii(issuer.url)) and not unseen_character(issuer.url):
+            said = f"has a letter in it that is none of ASCII ({letter}): one that looks like another is another"
+            yield Hint((*path, "url"), "odd-character", NOTE, said)
         for index, audience in enumerate(issuer.audiences):
             yield from self._text(audience, (*path, "audiences", index), "list each audience")
 
@@ -155,6 +161,9 @@ class _Entry:
             yield Hint(path, "literal-star", WARNING, said, instead_of_star)
         if has_space_around(text):
             yield Hint(path, "space-around", WARNING, "begins or ends with a space, and is compared as it is")
+        if unseen := unseen_character(text):
+            said = f"has a character in it that nobody sees ({unseen}), and is compared as it is"
+            yield Hint(path, "odd-character", WARNING, said, "type it anew: it was copied from a page, perhaps")
 
     def _claim(self, claim: str, path: Path) -> Iterator[Hint]:
         if leads_into_an_object(claim):

@@ -28,6 +28,16 @@ def has_space_around(text: str) -> bool:
     return text != text.strip()
 
 
+def unseen_character(text: str) -> str:
+    """The first character that nobody sees, as it comes along when a text is copied from a page: `U+200B`, or ""."""
+    return next((f"U+{ord(character):04X}" for character in text.strip() if not character.isprintable()), "")
+
+
+def beyond_ascii(text: str) -> str:
+    """The first letter that may only look like one of ASCII's: `U+0430`, or ""."""
+    return next((f"U+{ord(character):04X}" for character in text if not character.isascii()), "")
+
+
 def wrong_issuer(issuer: Issuer) -> tuple[str, str]:
     """Why no token has this issuer, and what to write instead; two empty texts where nothing is known of it."""
     url = issuer.url
