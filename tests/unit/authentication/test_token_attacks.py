@@ -145,16 +145,18 @@ def test_a_header_with_a_number_too_large(authenticator, bench, number):
 @pytest.mark.parametrize(
     "members",
     [
-        f'"x": {"[" * 3_000}{"]" * 3_000}',
+        f'"x": {"[" * 20_000}{"]" * 20_000}',
         f'"x": {"[" * 30_000}',
-        f'"y": {{"a": 1, "a": 2}}, "x": {"[" * 3_000}{"]" * 3_000}',
-        f'"x": {"[" * 3_000}{"]" * 3_000}, "x": 1',
+        f'"y": {{"a": 1, "a": 2}}, "x": {"[" * 20_000}{"]" * 20_000}',
+        f'"x": {"[" * 20_000}{"]" * 20_000}, "x": 1',
     ],
     ids=["deep", "deep and not closed", "a name twice, and deep behind it", "deep, and its name twice"],
 )
 def test_a_header_that_is_nested_deeply(authenticator, bench, members):
-    token = bench.raw_token(json.dumps(bench.claims()), '{"alg": "RS256", "kid": "k1", ' + members + "}")
-    refused(authenticator, token, errors.MalformedToken)
+    """How deep it may be hangs on the interpreter; there is an answer in any case."""
+    header = f'{{"alg": "RS256", "kid": "k1", {members}}}'
+    token = f"{part(header)}.{part(bench.claims())}.{part(b'x')}"
+    refused(authenticator, token)
     assert authenticator.explain(token).verdict == "refused"
 
 
