@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -69,6 +72,27 @@ def test_depth_is_bounded_where_go_bounds_it():
     for depth in (10_000, 100_000):
         with pytest.raises(ValueError, match="depth"):
             read_claims(b'{"a":' + b"[" * depth + b"]" * depth + b"}")
+
+
+def test_depth_is_bounded_whatever_the_interpreter_would_bear():
+    """While an expression with many brackets is compiled, for instance, it bears more."""
+
+    def read(payload: bytes) -> str:
+        try:
+            return str(type(read_claims(payload)["a"]))
+        except ValueError as error:
+            return str(error)
+
+    ordinary, stack = sys.getrecursionlimit(), threading.stack_size(64 << 20)
+    sys.setrecursionlimit(100_000)
+    try:
+        with ThreadPoolExecutor(1) as roomy:
+            deepest = roomy.submit(read, b'{"a":' + b"[" * 9_999 + b"]" * 9_999 + b"}").result()
+            deeper = roomy.submit(read, b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}").result()
+    finally:
+        sys.setrecursionlimit(ordinary)
+        threading.stack_size(stack)
+    assert (deepest, deeper) == ("<class 'list'>", "exceeded max depth")
 
 
 def seconds_for(payload: bytes) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubeauthn._core.authentication.claim_sources import NAMES, names_of, source_of
 from kubeauthn._core.jose.exact_json import decode_exactly
+from kubeauthn._core.jose.limits import JSON_DEPTH
 from kubeauthn.cel.go_text import quote
 from kubeauthn.cel.kubernetes import Claims
 from kubeauthn.cel.large_numbers import first_too_large
@@ -51,6 +52,9 @@ def read_claims(payload: bytes) -> dict[str, Any]:
     """The claims in a payload. Raises ValueError for what is no JSON object."""
     try:
         text = payload.decode()
+        # How deep the fast decoder goes hangs on the interpreter, and on what else it does at the moment.
+        if len(text) > 2 * JSON_DEPTH and text.count("[") + text.count("{") > JSON_DEPTH:
+            return _read_exactly(payload)
         decoded, end = _scan(text, 0)
         if end != len(text) and text[end:].strip(" \t\r\n"):
             raise ValueError("there is more after the claims")
