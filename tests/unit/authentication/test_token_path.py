@@ -14,6 +14,8 @@ from kubeauthn._core.authentication.authenticate import VerifiedClaims
 from kubeauthn._core.authentication.go_time import LARGEST_SECONDS, go_time
 from kubeauthn.server import Authenticator, UserInfo, load_configuration
 
+from .conftest import part
+
 
 def refusal(authenticator, token, now=None):
     with pytest.raises(errors.TokenError) as refused:
@@ -96,6 +98,26 @@ def test_audiences(bench, aud, audiences, says):
 
 def test_any_audience_will_do(bench):
     assert bench.authenticator(audiences=["app", "b"]).authenticate(bench.token(aud=["x", "b"])).username == "jane"
+
+
+def test_null_among_the_audiences_is_an_empty_one(bench):
+    """As in Go."""
+    assert bench.authenticator().authenticate(bench.token(aud=[None, "app"])).username == "jane"
+    assert str(refusal(bench.authenticator(), bench.token(aud=[None]))).endswith('expected audience "app" got [""]')
+
+
+@pytest.mark.parametrize(
+    ("headers", "hint"),
+    [
+        ({"kid": "new"}, "the issuer's key set has no key with the kid that the token names"),
+        ({"kid": "e1"}, "no key of the issuer is one for RS256"),
+        ({"kid": "k1", "alg": "RS384"}, "the signature is not of the issuer's keys, or the token was changed"),
+    ],
+)
+def test_what_is_probably_wrong_with_a_signature(bench, headers, hint):
+    _, payload, signature = bench.token().split(".")
+    forged = f"{part({'alg': 'RS256', **headers})}.{payload}.{signature}"
+    assert refusal(bench.authenticator(), forged).hint == hint
 
 
 def test_times(bench):
