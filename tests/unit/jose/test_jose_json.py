@@ -130,7 +130,7 @@ def test_a_payload_that_is_no_object():
         ('{"alg":"RS256" "kid":1}', "invalid character '\"' after object key:value pair"),
         ('{"crit":["a" "b"]}', "invalid character '\"' after array element"),
         ('{"alg":"RS256","alg":"none"}', "json: duplicate key 'alg' in object"),
-        ('{"a":{"b":1,"b":2}}', "json: duplicate key 'b' in object"),
+        ('{"z":1,"a":{"b":1,"b":2}}', "failed to unmarshal value: json: duplicate key 'b' in object: \"{"),
         ('{"a":{"b":1,"b":2},"a":1}', "json: duplicate key 'a' in object"),
         ('{"jwk":[{"a":1,"a":2}]}', "JWK: json: cannot unmarshal array into Go value of type jose.rawJSONWebKey"),
         ('{"jwk":{"kty":"EC","kty":"EC"}}', "failed to unmarshal JWK: json: duplicate key 'kty' in object"),
