@@ -321,6 +321,27 @@ def test_a_proxy_is_used_where_one_is_set_and_addresses_are_still_looked_at(
         assert [request.method for request in proxy.requests] == ["CONNECT"]
 
 
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        *LOCAL,
+        "https://localhost.:{port}/groups",
+        "https://a.localhost:{port}/groups",
+        "https://127.0.0.1.:{port}/groups",
+        "https://2852039166/latest/meta-data",
+        "https://[::ffff:a9fe:a9fe]/latest/meta-data",
+    ],
+)
+def test_no_proxy_is_led_to_its_own_machine(scene: Scene, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    """It may be this one: a proxy often runs beside its clients."""
+    with RoughServer(tls=False) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", "elsewhere.example")
+        scene.resolver = scene.resolver_for(IssuerConfig("https://192.0.2.1"))
+        scene.refusal(scene.pointer(endpoint.format(port=scene.source.port), access_token="SECRET"))
+        assert proxy.requests == []
+
+
 def test_a_stranger_s_certificate_is_not_taken(scene: Scene) -> None:
     with RoughServer() as stranger:
         reason = scene.refusal(scene.pointer(f"{stranger.url}/groups", access_token="SECRET"))

@@ -11,7 +11,6 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from urllib.request import getproxies, proxy_bypass
 
 import httpx2
@@ -91,8 +90,8 @@ class AsyncDocuments:
     ) -> tuple[Document, str]:
         proxy = _proxy_for(target.host)
         if proxy:
-            # The proxy looks the name up; what can be judged here is what the address says literally.
-            await self._admit(target, [target.host] if _is_address(target.host) else [])
+            # The proxy looks the name up, and may run on this machine: what needs no look-up can be judged here.
+            await self._admit(target, _known_addresses(target.raw_host.decode("ascii")))
         if proxy or self._guard is None:
             return await self._exchange(target, None, bearer, most_bytes, proxy)
         addresses = await look_up(target.raw_host.decode("ascii"))
@@ -182,12 +181,16 @@ def _is_header_safe(token: str) -> bool:
     return bool(token) and all("!" <= c <= "~" for c in token)
 
 
-def _is_address(host: str) -> bool:
+def _known_addresses(host: str) -> list[str]:
+    """Those of a host that is an address, however it is written (`127.1`, `0x7f000001`), or this machine's own name."""
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return ["127.0.0.1"]
     try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return []
+    return [str(entry[4][0]) for entry in found]
 
 
 def _proxy_for(host: str) -> str | None:
