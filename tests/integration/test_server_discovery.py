@@ -15,6 +15,7 @@ import pytest
 from kubeauthn._core.authentication import fetch_limits
 from kubeauthn._core.authentication.keyset_state import Intervals
 from kubeauthn._core.authentication.model import Issuer as IssuerConfig
+from kubeauthn.server.discovery import issuer_documents
 from kubeauthn.server.keysets import DiscoveredKeys
 from kubeauthn.testing import FakeClock
 from kubeauthn.testing.issuer import DISCOVERY_PATH, Issuer
@@ -359,6 +360,30 @@ def test_a_slow_answer_is_given_up_after_one_limit_for_all_of_it(
     assert fetch(source) is None
     assert time.monotonic() - started < 3
     assert source.status.failure == f"{rough.url}{DISCOVERY_PATH} did not end its answer within 0.4 s"
+
+
+def test_an_answer_in_pieces_of_one_byte_lets_others_go_on(rough: RoughServer) -> None:
+    def crumbs(request: object) -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        yield b"1\r\n \r\n" * 60_000
+        yield b"0\r\n\r\n"
+
+    async def longest_wait_for_a_turn(source: DiscoveredKeys) -> float:
+        """In processor time: how busy the machine is does not count."""
+        fetching = asyncio.create_task(source.newer_keys(None))
+        longest, before = 0.0, time.thread_time()
+        while not fetching.done():
+            await asyncio.sleep(0)
+            longest, before = max(longest, time.thread_time() - before), time.thread_time()
+        return longest
+
+    rough.routes[DISCOVERY_PATH] = crumbs
+    documents = issuer_documents(config_of(rough))
+    for _ in range(2):  # the first time everything is loaded
+        source = DiscoveredKeys(config_of(rough), documents=documents, clock=FakeClock())
+        longest = asyncio.run(longest_wait_for_a_turn(source))
+    assert "expected a JSON object" in source.status.failure, "all of it was read"
+    assert longest < 0.02
 
 
 def test_a_redirect_loop_ends(rough: RoughServer) -> None:
