@@ -137,6 +137,17 @@ def test_a_rotated_key_is_found_and_made_up_ones_cost_one_fetch(issuer: Issuer) 
     assert len(issuer.requests) == seen + 1
 
 
+def test_a_wrong_signature_of_a_known_key_asks_nobody(issuer: Issuer) -> None:
+    checked = authenticator(issuer)
+    token = issuer.token("jane")
+    asyncio.run(checked.authenticate_async(token))
+    seen = len(issuer.requests)
+    head, _, _ = issuer.token("joe").rpartition(".")
+    with pytest.raises(SignatureRefused):
+        asyncio.run(checked.authenticate_async(f"{head}.{token.rpartition('.')[2]}"))
+    assert len(issuer.requests) == seen
+
+
 def test_an_issuer_that_fails_later_does_not_end_what_worked(issuer: Issuer) -> None:
     checked = authenticator(issuer)
     token = issuer.token("jane")
