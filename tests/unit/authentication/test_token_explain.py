@@ -156,6 +156,17 @@ def test_sources_that_cannot_be_read_are_the_fault_of_their_step(bench):
     assert (7, "claim sources", "failed") in outcomes(trace)
 
 
+@pytest.mark.parametrize("path", ["", ".s", ".s.access_token", "['s'].access_token", ".?s"])
+def test_an_expression_that_reads_an_access_token_shows_none(bench, path):
+    rule = {"expression": f"[dyn(claims._claim_sources{path})].size() == 1", "message": "m"}
+    uid = {"expression": f"[dyn(claims._claim_sources{path})]"}  # not a text, so that it is refused after it was read
+    sources = {"s": {"endpoint": "https://claims.example", "access_token": "top-secret"}}
+    token = bench.token(_claim_names={"t": "s"}, _claim_sources=sources)
+    trace = bench.authenticator(rules=[rule], uid=uid).explain(token, show_claims=True)
+    assert "top-secret" not in str(trace) + json.dumps(trace.as_dict())
+    assert [step.cel is None for step in trace.steps if step.name in ("claim rule", "uid")] == [False, True]
+
+
 def test_no_keys_at_hand(bench, authenticator):
     from kubeauthn.server import Authenticator
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubeauthn._core.authentication import mapping as mappings
 from kubeauthn._core.authentication.authenticate import NOT_INITIALIZED, NOTHING_FETCHED, authenticate
-from kubeauthn._core.authentication.claim_sources import NAMES, check_groups_source
+from kubeauthn._core.authentication.claim_sources import NAMES, SOURCES, check_groups_source
 from kubeauthn._core.authentication.claims import ClaimNeeded, with_sources
 from kubeauthn._core.authentication.expressions import Expressions
 from kubeauthn._core.authentication.go_time import go_time
@@ -116,13 +116,18 @@ class _Notes:
         """Says of the last step what its expression came to, and from what."""
         if program is None:
             return
-        cel = None
+        cel = saw = None
+        secrets = _secrets(variables["claims"])
         try:
             value, cost = program.evaluate(variables)
-            cel = Evaluated(str(program.output_type), to_typed_json(value), cost)
+            typed = to_typed_json(value)
+            if not _holds(typed, secrets):
+                cel = Evaluated(str(program.output_type), typed, cost)
         except (CelError, ClaimNeeded):
             pass  # the step itself has said why
-        saw = _shown(seen_values(program, variables), 0) if self._show_claims else None
+        if self._show_claims:
+            seen = seen_values(program, variables)
+            saw = _shown({path: _HIDDEN if found in secrets else found for path, found in seen.items()}, 0)
         self._steps[-1] = self._steps[-1]._replace(cel=cel, saw=saw)
 
     def add(
@@ -312,6 +317,29 @@ def _issuer_hint(named: str, configuration: CompiledConfiguration) -> str:
         if url.removeprefix("https://") == named.removeprefix("http://"):
             return f"{url} is https, the token says http"
     return ""
+
+
+def _secrets(claims: dict[str, Any]) -> list[str]:
+    """The access tokens, and the tokens in the token, of claim sources. An expression may read them, too."""
+    sources = dict.get(claims, SOURCES)
+    listed = sources.values() if isinstance(sources, dict) else ()
+    found = [source.get(name) for source in listed if isinstance(source, dict) for name in _SECRET_MEMBERS]
+    return [text for text in found if text and isinstance(text, str)]
+
+
+def _holds(typed: object, secrets: list[str]) -> bool:
+    """Whether a value has one of them in it."""
+    waiting = [typed] if secrets else []
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, str):
+            if any(secret in current for secret in secrets):
+                return True
+        elif isinstance(current, dict):
+            waiting += current.values()
+        elif isinstance(current, list):
+            waiting += current
+    return False
 
 
 def _shown(value: Any, depth: int) -> Any:
