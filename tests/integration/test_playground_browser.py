@@ -599,6 +599,49 @@ def test_markup_in_claims_and_configuration_is_text(page: Page):
     assert page.locator("main img, main script").count() == 0
 
 
+TURNED = "admin\u202egnp.exe\x9b\xa0\u200b\U000e0041"
+
+
+def test_characters_that_turn_or_hide_others_are_shown_by_their_numbers(page: Page):
+    shown = r"admin\u202egnp.exe\x9b\xa0\u200b\U000e0041"
+    page.select_option("#example", "dex")
+    claims = {**claims_of("dex"), "groups": [TURNED], "email": TURNED, TURNED: TURNED, "exp": 9999999999}
+    for given in (json.dumps(claims), f"{part({'alg': 'RS256', 'typ': TURNED})}.{part(claims)}.AAAA"):
+        page.locator("#given").fill(given)
+        verdict(page, f"authenticated as dex:{shown}")
+        expect(page.locator("#user")).to_contain_text(shown)
+        expect(page.locator("#steps")).to_contain_text(f'"dex:{shown}"')
+    expect(page.locator("#decoded")).to_contain_text(f'"typ":"{shown}"')
+    told = page.locator("#user, #steps, #decoded, #verdict, #glance").all_inner_texts()
+    assert not set("".join(told)) & set(TURNED[5:6] + TURNED[13:])
+
+
+def test_the_place_in_an_expression_stands_below_it(page: Page):
+    page.locator("#configuration").fill(
+        example("kep", 0)[0].replace('claims.username + "', 'claims.username + user + "')
+    )
+    quoted = page.locator("#findings .quoted")
+    expect(quoted).to_have_count(2)
+    above, below = quoted.all_text_contents()
+    assert (above, below) == (' | claims.username + user + ":external-user"', " | ..................^")
+    assert len({row.evaluate("row => getComputedStyle(row).fontFamily") for row in quoted.all()}) == 1
+    assert "mono" in quoted.first.evaluate("row => getComputedStyle(row).fontFamily")
+
+
+def test_a_token_with_something_around_it_is_told_what(page: Page):
+    claims = {**claims_of("kep"), "exp": 9999999999}
+    page.locator("#given").fill(f'"{part({"alg": "RS256"})}.{part(claims)}.AAAA"')
+    verdict(page, "there are quotation marks around the token")
+    expect(page.locator("#steps")).to_be_empty()
+
+
+def test_a_claim_that_is_absent_is_no_text(page: Page):
+    page.select_option("#example", "dex")
+    page.locator("#configuration").fill(example("kep", 0)[0].replace("claims.some_claim", "claims.?no.orValue('x')"))
+    page.locator("#given").fill(example("kep", time.time())[1])
+    expect(page.locator("#steps > li", has_text="claims.?no")).to_contain_text("claims.no absent")
+
+
 def test_names_that_mean_something_in_javascript_are_names(page: Page):
     page.select_option("#example", "dex")
     claims = {**claims_of("dex"), "exp": 9999999999, "constructor": 1, "toString": "t", "hasOwnProperty": None}

@@ -116,11 +116,28 @@ def test_several_issuers_leave_none_to_assume(tmp_path: Path):
     assert explain(tmp_path, b'{"iss": "https://second.example", "sub": "jane", "level": 2}', config=two)[0] == 0
 
 
-@pytest.mark.parametrize("payload", [b"", b"[]", b"1", b"{", b'"x"', b"\xff", b"[" * 100_000])
-def test_claims_that_are_none(tmp_path: Path, payload: bytes):
+@pytest.mark.parametrize(
+    ("payload", "said", "hint"),
+    [
+        (b" \n", "the claims are empty", "a JSON object such as"),
+        (b"[]", "the claims have to be a JSON object", "such as {"),
+        (b"1", "the claims have to be a JSON object", "such as {"),
+        (b'"x"', "the claims have to be a JSON object", "such as {"),
+        (b'{"a": 1,\n "b" 2}', "the claims are no JSON: expecting ':' delimiter, line 2 column 6", ""),
+        (b"sub: jane", "the claims are no JSON: expecting value, line 1 column 1", "an object such as {"),
+        (b"eyJhbGciOiJub25lIn0.e30.", "the claims are no JSON", "it looks like a token"),
+        (b"\xff\xfe{\x00}\x00", "the claims are not UTF-8 text", "UTF-16 perhaps"),
+        (b'{"a": NaN}', "the claims are no JSON object that can be read", "NaN or Infinity"),
+        (b"[" * 100_000, "the claims are nested too deeply", ""),
+    ],
+    ids=range(10),
+)
+def test_claims_that_are_none(tmp_path: Path, payload: bytes, said: str, hint: str):
     code, out, err = explain(tmp_path, payload)
     assert (code, out) == (2, "")
-    assert "the claims are no JSON object" in err
+    assert f"claims.json: {said}" in err
+    assert hint in err.partition("\nhint: ")[2]
+    assert ("hint:" in err) is bool(hint)
 
 
 def test_empty_claims_are_claims(tmp_path: Path):
@@ -227,3 +244,45 @@ def test_the_command_agrees_with_every_recorded_verdict(tmp_path: Path):
         assert code in (0, 1, 3), case["name"]
         seen += 1
     assert seen > 400
+
+
+@pytest.mark.parametrize("before", ["Bearer ", "bearer  ", "Authorization: Bearer ", "authorization:bearer "])
+def test_a_token_may_stand_as_it_does_in_a_header(tmp_path: Path, before: str):
+    case = recorded("groups-expr/split")
+    (tmp_path / "authn.yaml").write_text(case["config"])
+    words = ["explain", str(tmp_path / "authn.yaml"), "--jwks", str(ROOT / "jwks.json"), "--output", "json"]
+    words += ["--token-file", str(tmp_path / "token"), *(("--now", str(case["now"])) if "now" in case else ())]
+    steps = []
+    for text in (case["token"], f"{before}{case['token']}\r\n"):
+        (tmp_path / "token").write_text(text)
+        out = io.StringIO()
+        main(words, World(stdin=io.StringIO(), stdout=out, stderr=io.StringIO(), environ={}))
+        steps.append([(step["name"], step["outcome"]) for step in json.loads(out.getvalue())["steps"]])
+    assert steps[0] == steps[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        ("-----BEGIN PUBLIC KEY-----", "it is PEM: "),
+        ("<!DOCTYPE html>", "it is a page or XML: "),
+        ("eyJhbGciOiJub25lIn0.e30.", "it looks like a token: "),
+        ("", "a key set is what the issuer serves at the jwks_uri"),
+        ("7", "a key set is what the issuer serves at the jwks_uri"),
+        ("{}", "a key set is what the issuer serves at the jwks_uri"),
+        ("[]", "a list of keys is put into an object: "),
+        ('{"kty": "RSA"}', "it is one key: "),
+        ('{"jwks_uri": "https://a"}', "it is the issuer's discovery document: "),
+        ('{"https://a": {}}', "it has key sets of other issuers: here they are https://issuer.example"),
+    ],
+    ids=range(10),
+)
+def test_what_is_given_for_keys_is_told(tmp_path: Path, content: str, hint: str):
+    (tmp_path / "authn.yaml").write_text(CONFIG)
+    (tmp_path / "token").write_text(TOKENS[5])
+    (tmp_path / "keys").write_text(content)
+    words = ["explain", str(tmp_path / "authn.yaml"), "--token-file", str(tmp_path / "token")]
+    err = io.StringIO()
+    world = World(stdin=io.StringIO(), stdout=io.StringIO(), stderr=err, environ={})
+    assert main([*words, "--jwks", str(tmp_path / "keys")], world) == 4
+    assert f"\nhint: {hint}" in err.getvalue()

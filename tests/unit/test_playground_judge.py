@@ -216,6 +216,45 @@ def test_keys_that_are_none_are_a_problem_and_not_a_verdict(keys: str):
     assert answer["problem"].startswith("the keys: ")
 
 
+@pytest.mark.parametrize("changed", [{"aud": "other"}, {"exp": NOW - 60}, {"hd": "evil.example"}])
+def test_claims_of_a_signed_token_are_the_issuers_even_if_it_is_refused(changed: dict[str, object]):
+    key = SigningKey.new("k1", "ES256")
+    signed = key.sign({**CLAIMS, "exp": int(NOW) + 60, **changed}, {})
+    answer = judge(asked(None, token=signed, keys=json.dumps({"keys": [key.jwk()]})), NOW)
+    assert answer["verdict"]["verdict"] == "refused"
+    assert answer["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "hint"),
+    [
+        ("-----BEGIN CERTIFICATE-----\n", "it is PEM"),
+        ('{"kty": "RSA"}', 'it is one key: put it into a list, {"keys": […]}'),
+        ('{"jwks_uri": "https://issuer.example/keys"}', "it is the issuer's discovery document"),
+        ('{"https://other.example": {"keys": []}}', "key sets of other issuers: here they are https://issuer.example"),
+        ("[]", 'a list of keys is put into an object: {"keys": […]}'),
+    ],
+)  # fmt: skip
+def test_keys_that_are_something_else_are_told_to_be(keys: str, hint: str):
+    answer = judge(asked(None, token=token({**CLAIMS, "exp": NOW + 60}), keys=keys), NOW)
+    assert hint in answer["problem"]
+
+
+@pytest.mark.parametrize(("before", "after"), [('"', '"'), ("'", "'"), ("\ufeff", ""), ("token:", "")])
+def test_a_token_with_something_around_it_is_told_what(before: str, after: str):
+    answer = judge(asked(None, token=before + token({**CLAIMS, "exp": NOW + 60}) + after), NOW)
+    assert answer["problem"].startswith("the header of this token cannot be read: illegal base64 data")
+    assert ("quotation marks" in answer["problem"]) is (after != "")
+    assert (answer["verdict"], answer["given"]) == (None, None)
+
+
+def test_a_claim_that_is_not_there_is_told_from_a_text():
+    configuration = CONFIGURATION.replace("claims.sub'", "claims.?a.orValue(claims.?b.orValue(claims.sub))'")
+    steps = judge(asked({**CLAIMS, "b": "<absent>"}, configuration=configuration), NOW)["verdict"]["steps"]
+    (username,) = [step for step in steps if step["name"] == "username"]
+    assert username["absent"] == ["claims.a"]
+
+
 # -- what should not be there ---------------------------------------------------------------------
 
 
@@ -224,9 +263,9 @@ def test_keys_that_are_none_are_a_problem_and_not_a_verdict(keys: str):
     [
         ("{", "the claims are no JSON: expecting property name enclosed in double quotes, line 1 column 2"),
         ('{"a": 1,\n "b" 2}', "the claims are no JSON: expecting ':' delimiter, line 2 column 6"),
-        ("[]", "the claims have to be a JSON object, and not nested too deeply"),
-        ("7", "the claims have to be a JSON object, and not nested too deeply"),
-        ('{"a":' * 20000 + "1" + "}" * 20000, "the claims have to be a JSON object, and not nested too deeply"),
+        ("[]", 'the claims have to be a JSON object; such as {"sub": "jane"}'),
+        ("7", 'the claims have to be a JSON object; such as {"sub": "jane"}'),
+        ('{"a":' * 20000 + "1" + "}" * 20000, "the claims are nested too deeply, or have a number that is too long"),
     ],
 )
 def test_bad_json_is_told_with_its_place(claims: str, problem: str):

@@ -24,6 +24,7 @@ HELP = "what becomes of a token, step by step, and why"
 
 TOKEN_BYTES = 1 << 20
 """More than any server takes in a header; what is longer is refused by the path itself."""
+_HEADER = "authorization:"
 _SCHEME = "bearer "
 CODES = {"authenticated": failure.YES, "refused": failure.NO, "not mine": failure.NOT_MINE}
 
@@ -89,6 +90,15 @@ def _moment(text: str) -> float:
         raise UsageError(f"--now takes a time such as 2030-01-01T00:00:00Z, or Unix seconds, not {text}") from None
 
 
+def _bare(text: str) -> str:
+    """The token alone, where it was copied with the header, or with its scheme."""
+    token = text.strip()
+    for before in (_HEADER, _SCHEME):
+        if token[: len(before)].lower() == before:
+            token = token[len(before) :].strip()
+    return token
+
+
 def _of_claims(
     arguments: Namespace, config: AuthenticationConfiguration, world: World, now: float, version: str
 ) -> Explained:
@@ -100,7 +110,7 @@ def _of_claims(
     try:
         token, assumed = signer.token(read(arguments.claims, TOKEN_BYTES, world), now)
     except UsageError as error:
-        raise UsageError(f"{shown_name(arguments.claims)}: {error}") from None
+        raise UsageError(f"{shown_name(arguments.claims)}: {error}", hint=error.hint) from None
     authenticator = Authenticator(config, keys=signer.keys, kubernetes=version)
     trace = authenticator.explain(token, now, show_claims=arguments.show_claims)
     return Explained(trace, token, now, version, from_claims=True, assumed=assumed)
@@ -111,9 +121,7 @@ def _of_token(
 ) -> Explained:
     from kubeauthn.cli.explain_view import Explained
 
-    token = read(arguments.token_file, TOKEN_BYTES, world).decode("utf-8", "replace").strip()
-    if token[: len(_SCHEME)].lower() == _SCHEME:  # copied from a header
-        token = token[len(_SCHEME) :].strip()
+    token = _bare(read(arguments.token_file, TOKEN_BYTES, world).decode("utf-8", "replace"))
     if not arguments.jwks and not arguments.online:  # said last, so that a file that is missing is named first
         hint = "--jwks FILE reads them from a file, --online fetches them from the issuer"
         raise UsageError("a token needs the issuer's keys", hint=hint)

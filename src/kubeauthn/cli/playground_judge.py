@@ -5,16 +5,18 @@ Nothing is fetched and nothing is kept: one request, one answer.
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 from kubeauthn._core.authentication.claims import read_claims
 from kubeauthn._core.authentication.faults import parse_field
 from kubeauthn._core.authentication.migration import ALL_ALGORITHMS
 from kubeauthn._core.authentication.nodes import place
+from kubeauthn._core.authentication.seen import ABSENT
 from kubeauthn._core.authentication.token import read_token
+from kubeauthn._core.authentication.token_hints import token_hint
 from kubeauthn._core.jose.compact import decode_part, split_compact
 from kubeauthn.cli.check import check_content
+from kubeauthn.cli.claims_text import claims_fault
 from kubeauthn.cli.config_file import checked_version, with_patterns
 from kubeauthn.cli.explain_view import Explained, as_json
 from kubeauthn.cli.issuer_keys import keys_by_issuer
@@ -74,12 +76,14 @@ def judge(asked: dict[str, str], now: float) -> dict[str, Any]:
         try:
             explained = _explained(given, asked.get("keys", "").strip(), decoded.configuration, now, version)
         except KubeauthnError as error:
-            answer["problem"] = str(error)
+            answer["problem"] = _told(str(error), error.hint)
             return answer
     answer["verdict"] = verdict = as_json(explained)
     for step in verdict["steps"]:
         if step["rule"]:
             step["line"], step["column"] = place(decoded.root, parse_field(step["rule"]))
+        # Told from a claim that has this very text, which it could not be once it is JSON.
+        step["absent"] = [name for name, value in step.get("saw", {}).items() if value is ABSENT]
     answer["notes"] = _notes(given, explained)
     return answer
 
@@ -98,9 +102,13 @@ def _given(asked: dict[str, str], now: float) -> _Given | None:
         try:
             claims = read_token(token).untrusted_claims
         except NotMine as error:
-            raise _Unreadable(f"this is neither a JSON object nor a token: {error}") from None
+            told = f"this is neither a JSON object nor a token: {error}"
+            raise _Unreadable(_told(told, token_hint(token))) from None
         _, header_part, payload_part, *_ = split_compact(token)
-        header = _header(decode_part(header_part))
+        try:
+            header = _header(decode_part(header_part))
+        except ValueError as error:
+            raise _Unreadable(_told(f"the header of this token cannot be read: {error}", token_hint(token))) from None
         algorithm = str(header.get("alg", ""))[:_LONGEST_ALGORITHM]
         return _Given(decode_part(payload_part), _shown(header, claims, now), token, algorithm)
     payload = _bytes(asked.get("claims", "").strip())
@@ -109,7 +117,7 @@ def _given(asked: dict[str, str], now: float) -> _Given | None:
     try:
         claims = read_claims(payload)
     except (ValueError, RecursionError):
-        raise _Unreadable(_json_fault(payload)) from None
+        raise _Unreadable(_told(*claims_fault(payload))) from None
     return _Given(payload, _shown(None, claims, now))
 
 
@@ -124,16 +132,8 @@ def _header(raw: bytes) -> dict[str, Any]:
         return {}
 
 
-def _json_fault(payload: bytes) -> str:
-    try:
-        json.loads(payload)
-    except json.JSONDecodeError as error:
-        return (
-            f"the claims are no JSON: {error.msg[:1].lower()}{error.msg[1:]}, line {error.lineno} column {error.colno}"
-        )
-    except (ValueError, RecursionError):
-        pass
-    return "the claims have to be a JSON object, and not nested too deeply"
+def _told(text: str, hint: str | None) -> str:
+    return f"{text}; {hint}" if hint else text
 
 
 def _times(claims: dict[str, Any], now: float) -> list[dict[str, str]]:
@@ -174,7 +174,7 @@ def _notes(given: _Given, explained: Explained) -> list[str]:
             notes.append(f"its header says that it is signed with {shown}: kube-apiserver takes no such token")
     elif explained.from_claims:
         notes.append("the claims are taken as verified: there is no signature to look at")
-    elif not explained.trace.verified:
+    elif not explained.signed:
         notes.append("the claims are not verified: anybody may have written them")
     if explained.assumed:
         notes.append(f"not given, and taken to be as they must be: {', '.join(explained.assumed)}")

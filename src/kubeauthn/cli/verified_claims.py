@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from kubeauthn._core.authentication.claims import read_claims
+from kubeauthn.cli.claims_text import claims_fault
 from kubeauthn.errors import UsageError
 
 TYPE_CHECKING = False
@@ -55,7 +56,8 @@ class ClaimsSigner:
         try:
             claims = read_claims(payload)
         except (ValueError, RecursionError):
-            raise UsageError("the claims are no JSON object, or are nested too deeply") from None
+            text, hint = claims_fault(payload)
+            raise UsageError(text, hint=hint or None) from None
         filled: dict[str, object] = {}
         urls = [entry.issuer.url for entry in self._config.jwt]
         if "iss" not in claims and len(urls) == 1:

@@ -3,7 +3,7 @@
 import { keep, kept } from "./address.js";
 import { jsonLine, yamlLine } from "./colours.js";
 import { Completion } from "./completion.js";
-import { byId, element } from "./dom.js";
+import { byId, element, seen } from "./dom.js";
 import { Editor } from "./editor.js";
 import { commandLine, suite } from "./exporting.js";
 import { showError, showFindings, showGiven, showVerdict, watchVerdict } from "./verdict.js";
@@ -20,6 +20,7 @@ const soon = () => {
 // What is not an object is taken for a token, as it may stand in a header.
 const isToken = (text) => !/^\s*(\{|$)/.test(text);
 const bare = (text) => text.trim().replace(/^(authorization:\s*)?bearer\s+/i, "").replace(/\s+/g, "");
+const byLine = (text) => text?.split("\n").map(seen).join("\n");
 const givenLine = (text) => (isToken(given.text) ? [text] : jsonLine(text));
 // What is changed is no example any more, and the example can be chosen again.
 const edited = () => {
@@ -65,7 +66,7 @@ function show(answer) {
   for (const found of answer.findings) {
     if (!found.line || found.level === "note") continue;
     const before = marks.get(found.line);
-    const told = [before?.told, found.text, found.hint].filter(Boolean).join("\n");
+    const told = [before?.told, ...[found.text, found.hint].map(byLine)].filter(Boolean).join("\n");
     marks.set(found.line, { level: before?.level === "error" ? "error" : found.level, told });
   }
   configuration.mark(marks);

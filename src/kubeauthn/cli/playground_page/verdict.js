@@ -1,10 +1,10 @@
 // The answer, shown: what was given, each fault, each step, the user.
 
-import { byId, element } from "./dom.js";
+import { byId, element, seen, seenLines } from "./dom.js";
 
 const MARKS = { ok: "✓", refused: "✗", skipped: "–" };
 const json = (value) => JSON.stringify(value);
-const code = (text) => element("code", {}, text);
+const code = (text) => element("code", {}, seen(text));
 
 export function typed(value) {
   const [[kind, content]] = Object.entries(value);
@@ -20,7 +20,7 @@ export function showFindings(findings, goTo) {
     element("li", {}, element("button", { type: "button", onclick: () => goTo(found) },
       element("span", {}, element("span", { class: `level ${found.level}` }, found.level),
         found.line ? element("span", { class: "place" }, `line ${found.line}`) : null),
-      element("span", {}, found.text, found.hint ? element("span", { class: "hint" }, found.hint) : null))));
+      element("span", {}, ...seenLines(found.text), found.hint ? element("span", { class: "hint" }, ...seenLines(found.hint)) : null))));
   const nothing = element("li", { class: "note" }, "none");
   const focused = [...byId("findings").children].findIndex((row) => row.contains(document.activeElement));
   byId("findings").replaceChildren(...(rows.length ? rows : [nothing]));
@@ -34,12 +34,12 @@ export function showFindings(findings, goTo) {
 export function showGiven({ given, problem }) {
   if (!given) {
     const told = problem ?? "Nothing is given yet.";
-    byId("decoded").replaceChildren(element("p", { class: problem ? "refused" : "note" }, told));
+    byId("decoded").replaceChildren(element("p", { class: problem ? "refused" : "note" }, seen(told)));
     return;
   }
   const words = new Map(given.times.map((time) => [time.name, time.words]));
   const rows = Object.entries(given.claims).filter(([name]) => given.header || words.has(name)).map(([name, value]) =>
-    element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, code(json(value)),
+    element("tr", {}, element("th", { scope: "row" }, seen(name)), element("td", {}, code(json(value)),
       words.has(name) ? element("span", { class: "words" }, ` ${words.get(name)}`) : null)));
   const header = given.header ? element("p", { class: "note" }, "header ", code(json(given.header))) : "";
   const table = rows.length ? element("table", {}, element("tbody", {}, ...rows)) : "";
@@ -56,8 +56,8 @@ function verdictLine(kind, outcome, reason = "") {
   const mark = MARKS[kind] ? `${MARKS[kind]} ` : "";
   for (const line of [byId("verdict"), byId("glance")]) {
     line.className = kind;
-    if (line.textContent === mark + outcome + reason) continue;
-    line.replaceChildren(element("span", {}, element("strong", {}, mark + outcome), reason));
+    const told = element("span", {}, element("strong", {}, seen(mark + outcome)), seen(reason.trim().replace(/\s*\n\s*/g, " ")));
+    if (line.textContent !== told.textContent) line.replaceChildren(told);
   }
 }
 
@@ -81,7 +81,7 @@ export function showVerdict(answer, goTo) {
   }
   if (verdict.verdict === "authenticated") verdictLine("ok", `authenticated as ${verdict.user.username}`);
   else verdictLine("refused", `${verdict.verdict}: `, verdict.reason);
-  byId("notes").replaceChildren(...answer.notes.map((note) => element("p", {}, note)));
+  byId("notes").replaceChildren(...answer.notes.map((note) => element("p", {}, seen(note))));
   showUser(verdict.user);
   byId("steps").replaceChildren(...verdict.steps.map((one) => step(one, goTo)));
 }
@@ -90,7 +90,7 @@ function showUser(user) {
   const rows = user ? [["username", user.username], ["uid", user.uid], ["groups", json(user.groups)],
     ...Object.entries(user.extra).map(([key, values]) => [`extra ${key}`, json(values)])] : [];
   byId("user").replaceChildren(...rows.filter(([, value]) => value !== "").flatMap(([name, value]) =>
-    [element("dt", {}, name), element("dd", {}, code(value))]));
+    [element("dt", {}, seen(name)), element("dd", {}, code(value))]));
 }
 
 // What refused leads to its line: that is where it can be mended.
@@ -102,18 +102,18 @@ function placeOf(one, goTo) {
 
 function step(one, goTo) {
   const told = [];
-  if (one.expression) told.push(element("p", {}, code(one.expression)));
+  if (one.expression) told.push(element("p", {}, element("code", {}, ...seenLines(one.expression))));
   if (one.cel) {
     told.push(element("p", {}, "= ", code(typed(one.cel.value)), element("span", { class: "kind" }, ` ${one.cel.type.replaceAll("google.protobuf.Any", "any")}, cost ${one.cel.cost}`)));
   }
   const result = one.cel && one.number === 9 && one.outcome === "ok"; // then the value has said it
-  if (!result) told.unshift(element("p", {}, one.detail));
-  const seen = Object.entries({ ...one.inputs, ...(one.saw ?? {}) });
-  if (seen.length) told.push(element("p", { class: "saw" }, ...seen.flatMap(([name, value], index) =>
-    [index ? ", " : "", `${name} `, code(json(value).replace(/(:\d\d)\.\d+( \+0000 UTC")$/, "$1$2"))])));
-  if (one.hint) told.push(element("p", { class: "hint" }, one.hint));
+  if (!result) told.unshift(element("p", {}, ...seenLines(one.detail)));
+  const values = Object.entries({ ...one.inputs, ...(one.saw ?? {}) });
+  if (values.length) told.push(element("p", { class: "saw" }, ...values.flatMap(([name, value], index) =>
+    [index ? ", " : "", `${seen(name)} `, one.absent.includes(name) ? "absent" : code(json(value).replace(/(:\d\d)\.\d+( \+0000 UTC")$/, "$1$2"))])));
+  if (one.hint) told.push(element("p", { class: "hint" }, ...seenLines(one.hint)));
   return element("li", { class: one.outcome === "refused" ? "no" : null },
     element("span", { class: `outcome ${one.outcome}` }, `${MARKS[one.outcome] ?? ""} ${one.outcome}`),
-    element("span", { class: "name" }, `${one.number}. ${one.name}`, placeOf(one, goTo)),
+    element("span", { class: "name" }, seen(`${one.number}. ${one.name}`), placeOf(one, goTo)),
     element("div", { class: "told" }, ...told));
 }

@@ -1,0 +1,29 @@
+"""What is wrong with a text that was to be the claims of a token, and what it probably is."""
+
+from __future__ import annotations
+
+import json
+
+_TOKEN = b"eyJ"
+EXAMPLE = '{"sub": "jane"}'
+
+
+def claims_fault(payload: bytes) -> tuple[str, str]:
+    """Of a text that is refused as claims: what is wrong with it, and a hint or "". Quotes nothing of it."""
+    text = payload.strip()
+    if not text:
+        return "the claims are empty", f"they are a JSON object such as {EXAMPLE}"
+    if text.startswith(_TOKEN) and text.count(b".") > 1:
+        return "the claims are no JSON", "it looks like a token, which is given as one: --token-file FILE"
+    try:
+        value = json.loads(payload.decode())  # bytes would be taken for UTF-16 too
+    except UnicodeDecodeError:
+        return "the claims are not UTF-8 text", "UTF-16 perhaps, which > of PowerShell writes: save it as UTF-8"
+    except json.JSONDecodeError as error:
+        told = f"{error.msg[:1].lower()}{error.msg[1:]}, line {error.lineno} column {error.colno}"
+        return f"the claims are no JSON: {told}", "" if text[:1] in b"{[" else f"they are an object such as {EXAMPLE}"
+    except (ValueError, RecursionError):
+        return "the claims are nested too deeply, or have a number that is too long", ""
+    if isinstance(value, dict):
+        return "the claims are no JSON object that can be read", "is NaN or Infinity in it, or very deep nesting?"
+    return "the claims have to be a JSON object", f"such as {EXAMPLE}"
