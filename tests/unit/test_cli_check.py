@@ -97,6 +97,11 @@ def test_a_good_file_has_nothing_to_say():
         ("odd-character", document(issuer={"audiences": ["my\u00a0app"]})),
         ("odd-character", document(claimValidationRules=[{"claim": "hd", "requiredValue": "exam\u00adple.com"}])),
         ("odd-character", document(issuer={"url": "https://issuer.ex\u0430mple"})),
+        ("quotes-around", document(issuer={"audiences": ['"kubernetes"']})),
+        ("quotes-around", document(claimValidationRules=[{"claim": "hd", "requiredValue": "“example.com”"}])),
+        ("quotes-around", document(claimValidationRules=[{"claim": "'hd'", "requiredValue": "x"}])),
+        ("quotes-around", document(mappings={"groups": {"claim": "groups", "prefix": "“oidc:”"}})),
+        ("quotes-around", document(mappings={"username": {"claim": "`sub`", "prefix": "oidc:"}})),
         ("literal-star", document(claimValidationRules=[{"claim": "repository", "requiredValue": "my-org/*"}])),
         ("literal-star", document(issuer={"audiences": ["*"]})),
         ("dotted-claim", document(claimValidationRules=[{"claim": "a.b", "requiredValue": "x"}])),
@@ -175,6 +180,9 @@ def test_a_hint_for_each_mistake(name: str, text: str):
         document(claimValidationRules=[{"claim": "hd", "requiredValue": "two words"}]),
         document(
             claimValidationRules=[{"claim": "hd", "requiredValue": "Müller & Söhne"}], issuer={"audiences": ["Ä"]}
+        ),
+        document(
+            claimValidationRules=[{"claim": "hd", "requiredValue": "'"}, {"claim": "d'", "requiredValue": "it's"}]
         ),
         document(mappings={"groups": {"claim": "https://example.com/groups", "prefix": "a0:"}}),
         document(mappings={"groups": {"claim": "cognito:groups", "prefix": "a0:"}}),
@@ -274,6 +282,18 @@ def test_strict_minds_warnings_and_not_notes():
         ("apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n---\na: 1\n", "first document"),
         ("kind: AuthenticationConfiguration\napiVersion: v2\n", "v1 since 1.34"),
         ("kind: AuthenticationConfig\napiVersion: apiserver.config.k8s.io/v1\n", "kind: AuthenticationConfiguration"),
+        ("", "the file is empty"),
+        (document().encode("utf-16"), "save it as UTF-8"),
+        ("# käse\n".encode("latin-1"), "save it as UTF-8"),
+        (json.dumps({**GOOD, "jwt": [{"claimMappings": GOOD["jwt"][0]["claimMappings"]}]}), "issuer: {url: https://"),
+        (
+            json.dumps({**GOOD, "jwt": [{**GOOD["jwt"][0], "issuer": {"url": "https://a.example"}}]}),
+            "audiences: [NAME]",
+        ),
+        (document(mappings={"username": {}}), "username: {claim: sub"),
+        (IN_LINES + "\u00a0 userValidationRules: []\n", "beside userValidationRules is a character"),
+        (IN_LINES.replace("{url", "{\u200burl"), "beside url is a character"),
+        (IN_LINES.replace("{url", "{“url”"), "beside url is a character"),
         # where a field belongs, and what it is called in other places
         (document(audienceMatchPolicy="MatchAny"), "not here: jwt[].issuer.audienceMatchPolicy"),
         (document(issuer={"issuerURL": "https://x.example"}), "did you mean url?"),
@@ -312,12 +332,17 @@ def test_strict_minds_warnings_and_not_notes():
         (document(userValidationRules=[{"expression": "user.groups == 'x'"}]), "it is a list of strings"),
     ],
 )
-def test_a_fault_comes_with_what_was_probably_meant(text: str, hint: str | None):
+def test_a_fault_comes_with_what_was_probably_meant(text: str | bytes, hint: str | None):
     faults = [found for found in findings(text) if found["level"] == "error"]
     if hint is None:
         assert faults == []
     else:
         assert any(hint in (fault["hint"] or "") for fault in faults), faults
+
+
+def test_no_field_is_guessed_from_letters_of_another_script():
+    (fault, *_) = findings(IN_LINES.replace("{url", "{käse"))
+    assert (fault["text"], fault["hint"]) == ('unknown field "jwt[0].issuer.käse"', None)
 
 
 def test_nothing_is_proposed_for_a_function_that_nobody_knows():

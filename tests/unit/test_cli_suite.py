@@ -199,3 +199,16 @@ def test_a_fine_suite_has_none():
     assert faults == []
     assert suite is not None
     assert [one.name for one in suite.cases] == ["x"]
+
+
+def test_what_is_given_for_a_suite_or_its_claims_is_told(tmp_path: Path):
+    (tmp_path / "authn.yaml").write_text(CONFIG)
+    err = io.StringIO()
+    world = World(stdin=io.StringIO(), stdout=io.StringIO(), stderr=err, environ={})
+    assert main(["test", str(tmp_path / "authn.yaml")], world) == 4
+    assert "\nhint: it is what is tested: a suite is a file beside it" in err.getvalue()
+    code, _, said = run(tmp_path, [{"name": "a", "claims": "{'sub': 1}", "expect": {"refused": True}}])
+    assert code == 4
+    assert ": the claims are no JSON: expecting property name enclosed in double quotes, line 1 column 2" in said
+    code, _, said = run(tmp_path, [{"name": "a", "claims": "sub: jane", "expect": {"refused": True}}])
+    assert 'hint: they are an object such as {"sub": "jane"}' in said

@@ -111,8 +111,12 @@ class CommandParser(argparse.ArgumentParser):
         if not options:
             shown = [HIDDEN if may_be_token(word) else escaped(word) for word in surplus if word != "--"]
             words = ", ".join(shown)
-            takes_token = "--token-file" in self._option_string_actions and HIDDEN in words
-            hint = "a token comes from a file: --token-file FILE (- for standard input)" if takes_token else ""
+            takes_token = "--token-file" in self._option_string_actions
+            hint = ""
+            if takes_token and HIDDEN in words:
+                hint = "a token comes from a file: --token-file FILE (- for standard input)"
+            elif takes_token and len(shown) == 1 and "--token-file" not in self._given:
+                hint = f"is it the token's file? --token-file {words}"
             raise UsageError(f"unexpected arguments: {words}", hint=hint or self._usage())
         # What follows an option that nobody knows is probably its value: it is not shown, however short.
         to = _AFTER_DASHES.get(self._name)

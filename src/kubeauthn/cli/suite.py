@@ -83,7 +83,10 @@ def _read(path: str, world: World) -> Suite:
     suite, faults = read_suite(read(path, SUITE_BYTES, world))
     if suite is None:
         lines = [f"{shown_name(path)}:{fault.line}:{fault.column}: {fault.text}" for fault in faults[:50]]
-        raise EnvironmentFailure("\n".join(lines))
+        own = {'a suite has no field "apiVersion"', 'a suite has no field "jwt"'}
+        is_configuration = any(fault.text.partition(":")[0] in own for fault in faults)
+        hint = "it is what is tested: a suite is a file beside it, with configuration: and cases:"
+        raise EnvironmentFailure("\n".join(lines), hint=hint if is_configuration else None)
     return suite
 
 
@@ -125,5 +128,5 @@ class _Judge:
         try:
             token, _ = self._signer.token(case.claims, now)
         except UsageError as error:
-            raise EnvironmentFailure(f"{path}:{case.line}: {error}") from None
+            raise EnvironmentFailure(f"{path}:{case.line}: {error}", hint=error.hint) from None
         return self._of_claims.explain(token, now)

@@ -21,6 +21,11 @@ _ENDINGS = (".crt", ".pem", ".cer", ".ca")
 ONE_LINE = "this is one text and no mapping: if it is the name of a file, give what is in the file"
 
 _BY_TEXT = (
+    ("empty config data", "the file is empty: kubeauthn playground has examples to begin with"),
+    ("not UTF-8 text", "save it as UTF-8; > of PowerShell writes UTF-16, and some editors ANSI"),
+    ("issuer.url: Required value", "issuer: {url: https://…, audiences: […]}, the url as it is in the tokens' iss"),
+    ("at least one jwt[", "audiences: [NAME], as it is in the tokens' aud"),
+    ("username: Required value: claim or expression", 'username: {claim: sub, prefix: "oidc:"}, for example'),
     ("claims.email_verified must be used", "e.g. a claim rule claims.?email_verified.orValue(true) == true"),
     ("prefix is required when claim is set", 'write prefix: "" for names as they are, or a prefix such as "oidc:"'),
     ("discoveryURL must be different from URL", f"it is the address of the document: …{WELL_KNOWN}, or leave it out"),
@@ -111,6 +116,12 @@ def _field_hint(field: str) -> str:
     other = _OTHER_NAMES.get(lower, "")
     if "valueExpression" in here and lower == "value":
         other = "valueExpression"
+    if not name.isascii():
+        plain = "".join(character for character in name if character.isascii() and character.isalnum())
+        if any(plain in fields for fields in STRUCTS.values()):
+            return (
+                f"beside {plain} is a character that is none of YAML's, such as a no-break space: write the line anew"
+            )
     exact = [known for known in here if known.lower() == lower or known == other]
     near = exact or get_close_matches(name[:60], sorted(here), n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else ""

@@ -16,6 +16,7 @@ from kubeauthn._core.authentication.release import NEWEST
 from kubeauthn._core.authentication.shared_names import shared_names
 from kubeauthn._core.authentication.value_hints import (
     beyond_ascii,
+    has_quotes_around,
     has_space_around,
     leads_into_an_object,
     placeholder,
@@ -44,6 +45,7 @@ RULES = {
     "placeholder": "a text that somebody was to fill in is still there",
     "space-around": "a text begins or ends with a space, which no token will have",
     "odd-character": "a character that nobody sees, or that may only look like a letter of the issuer's address",
+    "quotes-around": "quotation marks that are no marks of YAML's are a part of the text",
     "literal-star": "a * is a star: values are compared as they are",
     "dotted-claim": "a claim's name is taken whole: a dot in it leads into no object",
     "dash-prefix": "a prefix of - is a dash here; it means no prefix only in the flags",
@@ -164,8 +166,15 @@ class _Entry:
         if unseen := unseen_character(text):
             said = f"has a character in it that nobody sees ({unseen}), and is compared as it is"
             yield Hint(path, "odd-character", WARNING, said, "type it anew: it was copied from a page, perhaps")
+        yield from self._quotes(text, path)
+
+    def _quotes(self, text: str, path: Path) -> Iterator[Hint]:
+        if has_quotes_around(text):
+            said = "has quotation marks around it, and they are a part of it"
+            yield Hint(path, "quotes-around", WARNING, said, 'YAML has its own, straight and once: "…"')
 
     def _claim(self, claim: str, path: Path) -> Iterator[Hint]:
+        yield from self._quotes(claim, (*path, "claim"))
         if leads_into_an_object(claim):
             said = f"is the claim that is called {claim}: the dot leads into no object"
             yield Hint(
@@ -235,6 +244,7 @@ class _Entry:
             yield from self._expression(extra.value_expression, place, name="valueExpression", is_list=True)
 
     def _prefix(self, prefix: str | None, path: Path) -> Iterator[Hint]:
+        yield from self._quotes(prefix or "", (*path, "prefix"))
         if prefix == "-":
             text = 'is a dash, and every name begins with it: no prefix is "" in a file, - only in the flags'
             yield Hint((*path, "prefix"), "dash-prefix", WARNING, text)

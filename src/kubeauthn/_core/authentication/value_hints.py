@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _PLACEHOLDERS = (("${", "}"), ("{{", "}}"), ("$(", ")"), ("<", ">"))
 """What envsubst, Helm, kustomize and the author of an example leave behind. None of it is in a URL or an id."""
+_QUOTES = "\"'`“”„‟«»‘’‚‹›"
 _ENTRA = "https://login.microsoftonline.com/"
 _ANY_TENANT = ("common", "organizations")
 
@@ -36,6 +37,11 @@ def unseen_character(text: str) -> str:
 def beyond_ascii(text: str) -> str:
     """The first letter that may only look like one of ASCII's: `U+0430`, or ""."""
     return next((f"U+{ord(character):04X}" for character in text if not character.isascii()), "")
+
+
+def has_quotes_around(text: str) -> bool:
+    """Written by a word processor, or quoted twice: YAML's own marks are gone when a text is read."""
+    return len(text) > 1 and text[0] in _QUOTES and text[-1] in _QUOTES
 
 
 def wrong_issuer(issuer: Issuer) -> tuple[str, str]:
