@@ -6,7 +6,7 @@ Without an expression it reads one line after another, from a terminal with a pr
 from __future__ import annotations
 
 from kubeauthn.cli.cel_session import Session
-from kubeauthn.cli.config_file import with_patterns
+from kubeauthn.cli.config_file import read, with_patterns
 from kubeauthn.errors import EnvironmentFailure, UsageError
 
 TYPE_CHECKING = False
@@ -66,9 +66,7 @@ def _text(path: str, world: World) -> str:
         if len(text) > DOCUMENT_BYTES:
             raise EnvironmentFailure(f"standard input holds more than {DOCUMENT_BYTES} characters")
         return text
-    from kubeauthn._io.files import read_bounded
-
     try:
-        return read_bounded(path, DOCUMENT_BYTES).decode()
+        return read(path, DOCUMENT_BYTES, world).decode()
     except UnicodeDecodeError:
         raise EnvironmentFailure(f"{path}: not UTF-8 text") from None

@@ -50,7 +50,9 @@ class Session:
                 return
             self._data = json.loads(text)
         except (CelError, ValueError, RecursionError):
-            raise UsageError(f"{origin} holds no JSON object") from None
+            from kubeauthn.cli.claims_text import json_fault
+
+            raise UsageError(f"{origin} holds no JSON object", hint=json_fault(text) or None) from None
         if not isinstance(self._data, dict):
             raise UsageError(f"{origin} holds no JSON object")
 

@@ -20,10 +20,26 @@ def claims_fault(payload: bytes) -> tuple[str, str]:
     except UnicodeDecodeError:
         return "the claims are not UTF-8 text", "UTF-16 perhaps, which > of PowerShell writes: save it as UTF-8"
     except json.JSONDecodeError as error:
-        told = f"{error.msg[:1].lower()}{error.msg[1:]}, line {error.lineno} column {error.colno}"
-        return f"the claims are no JSON: {told}", "" if text[:1] in b"{[" else f"they are an object such as {EXAMPLE}"
+        return f"the claims are no JSON: {_place(error)}", "" if text[
+            :1
+        ] in b"{[" else f"they are an object such as {EXAMPLE}"
     except (ValueError, RecursionError):
         return "the claims are nested too deeply, or have a number that is too long", ""
     if isinstance(value, dict):
         return "the claims are no JSON object that can be read", "is NaN or Infinity in it, or very deep nesting?"
     return "the claims have to be a JSON object", f"such as {EXAMPLE}"
+
+
+def json_fault(text: str) -> str:
+    """Where a text stops being JSON and what was expected there, or "" where it is something else that is wrong."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return _place(error)
+    except (ValueError, RecursionError):
+        pass
+    return ""
+
+
+def _place(error: json.JSONDecodeError) -> str:
+    return f"{error.msg[:1].lower()}{error.msg[1:]}, line {error.lineno} column {error.colno}"
