@@ -599,11 +599,11 @@ def test_markup_in_claims_and_configuration_is_text(page: Page):
     assert page.locator("main img, main script").count() == 0
 
 
-TURNED = "admin\u202egnp.exe\x9b\xa0\u200b\U000e0041"
+TURNED = "admin\u202egnp.exe\x9b\xa0\u200b\U000e0041\u3164\ufe0f\u2800"
 
 
 def test_characters_that_turn_or_hide_others_are_shown_by_their_numbers(page: Page):
-    shown = r"admin\u202egnp.exe\x9b\xa0\u200b\U000e0041"
+    shown = r"admin\u202egnp.exe\x9b\xa0\u200b\U000e0041\u3164\ufe0f\u2800"
     page.select_option("#example", "dex")
     claims = {**claims_of("dex"), "groups": [TURNED], "email": TURNED, TURNED: TURNED, "exp": 9999999999}
     for given in (json.dumps(claims), f"{part({'alg': 'RS256', 'typ': TURNED})}.{part(claims)}.AAAA"):

@@ -17,6 +17,11 @@ from kubeauthn.cli.text import aligned, duration, escaped, escaped_lines, time_l
         ("\x9b31m", "\\x9b31m"),
         ("zero\u200bwidth", "zero\\u200bwidth"),
         ("not utf-8 \udcff", "not utf-8 \\udcff"),
+        # letters and marks by their category, of which nothing is seen
+        ("admin\u3164", "admin\\u3164"),
+        ("admin\uffa0\u115f\u2800", "admin\\uffa0\\u115f\\u2800"),
+        ("admin\ufe0f\u034f\u180b\U000e0100", "admin\\ufe0f\\u034f\\u180b\\U000e0100"),
+        ("e\u0301, مرحبا, नमस्ते and 😀", "e\u0301, مرحبا, नमस्ते and 😀"),
     ],
 )
 def test_nothing_a_terminal_would_obey(text: str, shown: str):

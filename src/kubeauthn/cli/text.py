@@ -11,16 +11,28 @@ if TYPE_CHECKING:
 
 LONGEST_SHOWN = 400
 """Of one name, value or line that somebody else wrote."""
+_BLANK = frozenset(
+    chr(code)
+    for begin, end in (
+        (0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800), (0x3164, 0x3164),
+        (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF),
+    )
+    for code in range(begin, end + 1)
+)  # fmt: skip
+"""Printable by their category, and nothing of them is seen: two names that differ in these alone look the same."""
 
 
 def escaped(text: str, longest: int = LONGEST_SHOWN) -> str:
-    """On one line, and with no character that a terminal would obey: `\\x1b` is shown as four characters."""
+    """On one line, with no character that a terminal would obey and none that is not seen: `\\x1b` is shown as four."""
     if len(text) > longest:
         text = text[:longest] + "…"
-    if text.isprintable():
+    if text.isprintable() and (text.isascii() or _BLANK.isdisjoint(text)):
         return text
     return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
+        character
+        if character.isprintable() and character not in _BLANK
+        else character.encode("unicode_escape").decode()
+        for character in text
     )
 
 

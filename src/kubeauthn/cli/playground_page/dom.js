@@ -11,7 +11,7 @@ export function element(name, attributes = {}, ...children) {
 }
 
 // Characters that are not seen, or that turn or hide what stands beside them, as a terminal gets them: by their numbers.
-const ODD = /(?! )[\p{C}\p{Z}]/gu;
+const ODD = /(?! )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 const numbered = (character) => {
   if (character in SHORT) return SHORT[character];
