@@ -294,3 +294,20 @@ def test_the_value_of_an_unknown_option_is_not_repeated_however_short():
     assert code == failure.USAGE
     assert "there is no option --password, -p" in err
     assert "hunter2" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("check authn.yaml --kubernetes-version 1.33", "--kubernetes VERSION"),
+        ("explain authn.yaml --k8s 1.33", "--kubernetes VERSION"),
+        ("test suite.yaml --filter jane", "-k NAME"),
+        ("credential --show", "--reveal, secrets included"),
+        ("serve authn.yaml --cert c.pem --key k.pem", "--tls-cert FILE"),
+        ("serve authn.yaml --key k.pem", "--tls-key FILE"),
+    ],
+)
+def test_what_other_tools_call_an_option(words: str, hint: str):
+    code, _, err = run(*words.split())
+    assert code == failure.USAGE
+    assert f"hint: did you mean {hint}?" in err

@@ -41,6 +41,13 @@ _OTHER_NAMES = {
     "--token": ("--token-file", "--token-file FILE (- for standard input)"),
     "--keys": ("--jwks", "--jwks FILE"),
     "--version": ("--kubernetes", "--kubernetes VERSION"),
+    "--kubernetes-version": ("--kubernetes", "--kubernetes VERSION"),
+    "--k8s": ("--kubernetes", "--kubernetes VERSION"),
+    "--k8s-version": ("--kubernetes", "--kubernetes VERSION"),
+    "--filter": ("-k", "-k NAME"),
+    "--show": ("--reveal", "--reveal, secrets included"),
+    "--cert": ("--tls-cert", "--tls-cert FILE"),
+    "--key": ("--tls-key", "--tls-key FILE"),
 }
 """What other tools call it: the option of ours, and how it is written."""
 
