@@ -44,6 +44,12 @@ def test_the_rules_compile(rule: str):
     kubernetes.claims_environment("1.36").compile(rule)
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_the_rules_refuse_a_token_without_the_claims_and_do_not_fail(rule: str):
+    program = kubernetes.claims_environment("1.36").compile(rule)
+    assert program(claims=kubernetes.decode_claims('{"sub": "jane"}')) is False
+
+
 def test_there_are_functions():
     assert len(FUNCTIONS) >= 5
 
