@@ -127,10 +127,11 @@ def test_several_issuers_leave_none_to_assume(tmp_path: Path):
         (b"sub: jane", "the claims are no JSON: expecting value, line 1 column 1", "an object such as {"),
         (b"eyJhbGciOiJub25lIn0.e30.", "the claims are no JSON", "it looks like a token"),
         (b"\xff\xfe{\x00}\x00", "the claims are not UTF-8 text", "UTF-16 perhaps"),
+        (b'\xef\xbb\xbf{"sub": "jane"}', "the claims are no JSON: a byte order mark", "UTF-8 without it"),
         (b'{"a": NaN}', "the claims are no JSON object that can be read", "NaN or Infinity"),
         (b"[" * 100_000, "the claims are nested too deeply", ""),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_claims_that_are_none(tmp_path: Path, payload: bytes, said: str, hint: str):
     code, out, err = explain(tmp_path, payload)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 _TOKEN = b"eyJ"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 EXAMPLE = '{"sub": "jane"}'
 
 
@@ -15,6 +16,8 @@ def claims_fault(payload: bytes) -> tuple[str, str]:
         return "the claims are empty", f"they are a JSON object such as {EXAMPLE}"
     if text.startswith(_TOKEN) and text.count(b".") > 1:
         return "the claims are no JSON", "it looks like a token, which is given as one: --token-file FILE"
+    if text.startswith(_BYTE_ORDER_MARK):
+        return "the claims are no JSON: a byte order mark stands before them", "save the file as UTF-8 without it"
     try:
         value = json.loads(payload.decode())  # bytes would be taken for UTF-16 too
     except UnicodeDecodeError:

@@ -1,7 +1,8 @@
 // The state in the address, after the #, which browsers send to nobody. A token or a key is never in it.
 
 const LARGEST = 1 << 20; // of a state, unpacked: an address comes from anywhere
-const TOKEN = /[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}/; // in any text, also between quotes or after "Bearer"
+// In any text, also between quotes or after "Bearer". From the beginning of a word alone: a long one is read once.
+const TOKEN = /(?<![\w-])[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}/;
 const OBJECT = /ey[AIJ]|ew[0ko]/; // base64 of a brace and what may follow it in JSON: a quote or a blank
 
 const turn = { latest: 0 };

@@ -56,7 +56,7 @@ function verdictLine(kind, outcome, reason = "") {
   const mark = MARKS[kind] ? `${MARKS[kind]} ` : "";
   for (const line of [byId("verdict"), byId("glance")]) {
     line.className = kind;
-    const told = element("span", {}, element("strong", {}, seen(mark + outcome)), seen(reason.trim().replace(/\s*\n\s*/g, " ")));
+    const told = element("span", {}, element("strong", {}, seen(mark + outcome)), seen(reason.trim().split("\n").map((line) => line.trim()).join(" ")));
     if (line.textContent !== told.textContent) line.replaceChildren(told);
   }
 }
