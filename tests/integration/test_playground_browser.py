@@ -367,6 +367,8 @@ COLOURS = {
     '- {message: it\'s theirs, expression: "a"} # c': ["key message", "key expression", 'text "a"', "comment # c"],
     "message: it's theirs # and not ours": ["key message", "comment # and not ours"],
     "a\u2028b: {c: d}": ["key a\u2028b", "key c"],
+    'a: {inches: 5" x, b: true}': ["key a", "key inches", "key b", "number true"],
+    'a: {c: "no end, b: \\\\': ["key a", "key c", 'text "no end, b: \\\\'],
     "message: 'a # in it'": ["key message", "text 'a # in it'"],
 }
 
@@ -381,6 +383,19 @@ def test_each_part_of_a_line_has_its_colour(shared: Page):
         ])"""
     )
     assert {text.rstrip("\n"): parts for text, parts in lines} == COLOURS
+
+
+def test_a_line_of_many_quotation_marks_is_coloured_in_time(shared: Page):
+    took = """async ([colour, text]) => {
+        const colours = await import("/colours.js");
+        const begin = performance.now();
+        const parts = colours[colour](text);
+        return [parts.map((part) => part.textContent ?? part).join("") === text, performance.now() - begin];
+    }"""
+    marks = '\\"' * 100_000
+    for colour, text in (("yamlLine", f'a: {{"{marks}'), ("jsonLine", f'{{"a": "{marks}')):
+        whole, milliseconds = shared.evaluate(took, [colour, text])
+        assert (whole, milliseconds < 5000) == (True, True)
 
 
 def test_undo_takes_back_a_completion_and_a_new_line(page: Page):

@@ -27,11 +27,13 @@ function commentAt(text) {
   return text.length;
 }
 
+// Below, a text that has no end yet goes to the end of its line: each line is read once, however many marks are in it.
+
 // Between braces and brackets: {claim: sub, prefix: "dex:"}
 function flow(text) {
   const parts = [];
   const pattern =
-    /("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')(?=\s*(:(?=\s))?)|(?<![\w./-])(?:([\w./-]+)(?=:(?:\s|$))|(true|false|null|-?\d+(?:\.\d+)?)(?=\s*(?:[,\]}]|$)))/g;
+    /((?<=^|[\s,:[{])(?:"(?:[^"\\]|\\(?:[^]|$))*(?:"|$)|'(?:[^']|'')*'))(?=\s*(:(?=\s))?)|(?<![\w./-])(?:([\w./-]+)(?=:(?:\s|$))|(true|false|null|-?\d+(?:\.\d+)?)(?=\s*(?:[,\]}]|$)))/g;
   let last = 0;
   for (const found of text.matchAll(pattern)) {
     if (!opens(text, found.index)) continue;
@@ -59,7 +61,7 @@ export function yamlLine(text) {
 
 export function jsonLine(text) {
   const parts = [];
-  const pattern = /("(?:[^"\\]|\\.)*")(\s*:)?|(-?\d[\d.eE+-]*|\btrue\b|\bfalse\b|\bnull\b)/g;
+  const pattern = /("(?:[^"\\]|\\(?:[^]|$))*(?:"|$))(\s*:)?|(-?\d[\d.eE+-]*|\btrue\b|\bfalse\b|\bnull\b)/g;
   let last = 0;
   for (const found of text.matchAll(pattern)) {
     parts.push(text.slice(last, found.index));
