@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,14 @@ import pytest
 
 from kubeauthn.server import limits
 from kubeauthn.server.certificates import CertificateFiles, Certificates
+from kubeauthn.server.channel import Channel, admitted, announce
 from kubeauthn.server.metrics import Registry
 from kubeauthn.server.reload import Member, Reloads
 from kubeauthn.server.supervisor import Supervisor
 from kubeauthn.testing import CertificateAuthority
 
 if TYPE_CHECKING:
-    from kubeauthn.server.channel import Channel
+    from collections.abc import Callable, Mapping
 
 NOBODY = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: []\n"
 
@@ -29,6 +31,170 @@ QUOTED = "s3cret"
 class BrokenChannel:
     def send(self, **message: Any) -> None:
         raise RuntimeError(message.get("text", QUOTED))
+
+
+class Worker:
+    """Does what it is told, unless `does` (by the order) is something else."""
+
+    def __init__(self, members: set[Member], does: Mapping[str, Callable[[Worker], None]] | None = None) -> None:
+        self._members = members
+        self._does = does or {}
+        self.member = Member(self)  # type: ignore[arg-type]  # what a member asks of its channel
+        self.told: list[str] = []
+        self.closed = False
+        members.add(self.member)
+
+    def send(self, **message: Any) -> None:
+        order = message["op"]
+        self.told.append(order)
+        if order in self._does:
+            self._does[order](self)
+        elif order != "abort":
+            self.answer(message["number"], "")
+
+    def answer(self, number: int, why: str) -> None:
+        self.member.answers[number].set_result(why)
+
+    def vanish(self) -> None:
+        self._members.discard(self.member)
+        self.member.gone()
+
+    def stall(self) -> None:
+        """Says nothing."""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def changed(
+    tmp_path: Path, *workers: dict[str, Callable[[Worker], None]], loads: int = 1
+) -> tuple[list[bool], str, list[Worker]]:
+    """What `reload` said, the end of the text that is in force, and the workers."""
+    file = tmp_path / "authn.yaml"
+    file.write_text(NOBODY)
+
+    async def run() -> tuple[list[bool], str, list[Worker]]:
+        members: set[Member] = set()
+        reloads = Reloads(str(file), NOBODY.encode(), members, Registry())
+        made = [Worker(members, does) for does in workers]
+        file.write_text(NOBODY + "# new\n")
+        return [await reloads.reload() for _ in range(loads)], reloads.text.removeprefix(NOBODY), made
+
+    return asyncio.run(run())
+
+
+def test_a_worker_that_vanishes_before_the_others_are_prepared_holds_nothing_up(tmp_path: Path) -> None:
+    """And is not waited for when the others are told to change."""
+    began = time.monotonic()
+    results, text, [gone, other] = changed(tmp_path, {"prepare": Worker.vanish}, {})
+    assert (results, text) == ([True], "# new\n")
+    assert (gone.told, other.told) == (["prepare"], ["prepare", "commit"])
+    assert time.monotonic() - began < limits.COMMIT_SECONDS / 2
+
+
+def test_what_no_worker_has_prepared_does_not_come_in_force(tmp_path: Path, caplog: Any) -> None:
+    """Nobody has seen that its issuers are healthy: the one worker ended while it looked."""
+    results, text, _ = changed(tmp_path, {"prepare": Worker.vanish})
+    assert (results, text) == ([False], "")
+    assert "no worker is left of those that prepared it" in str(caplog.records[-1].fields)
+
+
+@pytest.mark.parametrize("failing", [Worker.stall, lambda worker: worker.answer(2, "not prepared")])
+def test_a_worker_that_does_not_change_is_ended_and_the_others_are_not_held_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: Callable[[Worker], None]
+) -> None:
+    """Else its answers would be by another configuration than theirs."""
+    monkeypatch.setattr(limits, "COMMIT_SECONDS", 0.05)
+    results, text, [failed, other] = changed(tmp_path, {"commit": failing}, {}, loads=2)
+    assert (results, text) == ([True, False], "# new\n")  # the second time there is nothing to do
+    assert (failed.closed, other.closed) == (True, False)
+
+
+def test_a_storm_of_signals_reads_the_file_once_more_and_keeps_no_worker_waiting(tmp_path: Path) -> None:
+    """A configuration that workers take long to prepare, and a thousand signals meanwhile."""
+    file = tmp_path / "authn.yaml"
+    file.write_text(NOBODY)
+
+    async def run() -> tuple[int, list[str]]:
+        members: set[Member] = set()
+        reloads = Reloads(str(file), NOBODY.encode(), members, Registry())
+        slow = Worker(members, {"prepare": Worker.stall})
+        file.write_text(NOBODY + "# slow\n")
+        assert not reloads.files.changed()
+        assert reloads.files.changed()
+        watching = asyncio.create_task(reloads.watch())
+        reloads.soon()
+        while not slow.told:
+            await asyncio.sleep(0.01)
+        for _ in range(1000):
+            reloads.soon()
+        waits = asyncio.create_task(reloads.lock.acquire())  # as a new worker does
+        slow.answer(reloads.number, "an issuer is unhealthy")
+        async with asyncio.timeout(10):
+            await waits
+            reloads.lock.release()
+            while len(slow.told) < 3:
+                await asyncio.sleep(0.01)
+            slow.answer(reloads.number, "an issuer is unhealthy")
+            await asyncio.sleep(1.0)
+        watching.cancel()
+        return reloads.number, slow.told
+
+    assert asyncio.run(run()) == (3, ["prepare", "abort"] * 2)
+
+
+def test_without_a_worker_the_file_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only one has died, and its successor is not there yet: who would look at the issuers?"""
+    monkeypatch.setattr(limits, "LOOK_SECONDS", 0.01)
+    file = tmp_path / "authn.yaml"
+    file.write_text(NOBODY)
+
+    async def run() -> tuple[int, int]:
+        members: set[Member] = set()
+        reloads = Reloads(str(file), NOBODY.encode(), members, Registry())
+        file.write_text(NOBODY + "# new\n")
+        watching = asyncio.create_task(reloads.watch())
+        reloads.soon()
+        await asyncio.sleep(0.2)
+        before = reloads.number
+        worker = Worker(members)
+        async with asyncio.timeout(10):
+            while "commit" not in worker.told:
+                await asyncio.sleep(0.01)
+        watching.cancel()
+        return before, reloads.number
+
+    assert asyncio.run(run()) == (1, 2)
+
+
+def test_a_worker_that_never_joins_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "JOIN_SECONDS", 0.2)
+
+    async def run() -> list[str]:
+        supervisor = Supervisor(str(tmp_path / "authn.yaml"), NOBODY.encode())
+        hangs, joins = announce(supervisor.doorbell), announce(supervisor.doorbell)
+        attending = []
+        for _ in (hangs, joins):
+            connection = admitted(supervisor._doorbell)
+            assert connection is not None
+            attending.append(asyncio.create_task(supervisor._attend(connection)))
+        channel, silent = await Channel.over(joins), await Channel.over(hangs)
+        async with asyncio.timeout(10):
+            orders = [(await channel.receive())["op"], (await silent.receive())["op"]]
+            channel.send(op="joined", number=1, pid=0)
+            with pytest.raises(ConnectionError):
+                await silent.receive()
+            while not supervisor._members:
+                await asyncio.sleep(0.01)
+        channel.close()
+        silent.close()
+        await asyncio.wait(attending)
+        supervisor._loop.close()
+        for end in (supervisor._doorbell, supervisor.doorbell):
+            end.close()
+        return orders
+
+    assert asyncio.run(run()) == ["configure", "configure"]
 
 
 def test_a_fault_of_ours_changes_nothing_and_is_told(tmp_path: Path, caplog: Any) -> None:
@@ -62,7 +228,9 @@ def test_a_change_that_the_file_system_does_not_tell_is_found_at_the_next_readin
     state = file.stat()
 
     async def found() -> str:
-        reloads = Reloads(str(file), file.read_bytes(), set(), Registry())
+        members: set[Member] = set()
+        reloads = Reloads(str(file), file.read_bytes(), members, Registry())
+        Worker(members)
         file.write_text(NOBODY + "# 2\n")
         os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
         assert not reloads.files.changed()

@@ -31,8 +31,20 @@ SILENT_SECONDS = 60.0
 SILENT_LOOK_SECONDS = 10.0
 """A connection that received nothing for so long is ended; how often that is looked at."""
 
+CONNECTIONS = 1024
+"""At the same time, for each worker; fewer where the system lets it open fewer files."""
+
+OTHER_DESCRIPTORS = 256
+"""What a worker may have open beside its connections: to issuers, to Redis, for a look at its own descriptors."""
+
 HEALTHY_SECONDS = 60.0
 """How long the issuers of a new configuration may take to answer, before it is given up."""
+
+COMMIT_SECONDS = 30.0
+"""How long a worker may take to say that it has changed, which is one assignment. Then it is ended."""
+
+JOIN_SECONDS = 60.0
+"""How long a new worker may take until it has the configuration in force. Nobody else joins or reloads meanwhile."""
 
 LOOK_SECONDS = 0.25
 """Between two looks whether the configuration or the certificate changed."""

@@ -9,7 +9,9 @@
 
 Between the first worker's change and the last one's lies as long as a message takes: answers of that moment may be of
 either configuration, as they may be with one worker for a request that is under way. A worker that starts meanwhile
-waits until the reload is over. One that vanishes does not count, and its successor gets what is in force.
+waits until the reload is over. One that vanishes does not count, and its successor gets what is in force; but if none
+is left that has prepared it, nobody has seen that its issuers are healthy, and nothing changes. One that was told to
+change and does not say that it has is ended.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn._core.authentication.decode import TEXT_BYTES
@@ -74,6 +77,7 @@ class Reloads:
         self.lock = asyncio.Lock()
         self.files = WatchedFiles([path])
         self._members = members
+        self._asked = asyncio.Event()
         self._server = server_id_hash()
         self._count = metrics.counter(
             f"{AUTHENTICATION}_config_controller_automatic_reloads_total",
@@ -88,13 +92,22 @@ class Reloads:
         for status in ("success", "failure"):
             self._count.cell(status, self._server)
 
+    def soon(self) -> None:
+        """Have `watch` read it at once. However often that is asked for meanwhile, it is read once more."""
+        self._asked.set()
+
     async def watch(self) -> None:
-        """On change and every minute, until cancelled."""
+        """On change, every minute and when asked for, until cancelled. Not while there is no worker to prepare it."""
         read_at = time.monotonic()
+        due = False
         while True:
-            await asyncio.sleep(limits.LOOK_SECONDS)
-            if self.files.changed() or time.monotonic() - read_at >= limits.REREAD_SECONDS:
-                read_at = time.monotonic()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(limits.LOOK_SECONDS):
+                    await self._asked.wait()
+            due = due or self._asked.is_set() or self.files.changed()
+            self._asked.clear()
+            if self._members and (due or time.monotonic() - read_at >= limits.REREAD_SECONDS):
+                due, read_at = False, time.monotonic()
                 await self.reload()
 
     async def reload(self) -> bool:
@@ -132,39 +145,62 @@ class Reloads:
         members = set(self._members)
         prepared = False
         try:
-            prepared = await self._all(members, "prepare", number, text=text)
+            prepared = await self._prepared(members, number, text)
         finally:
             for member in members & self._members if not prepared else ():
                 member.channel.send(op="abort", number=number)
         if not prepared:
             return False  # the file changed again meanwhile, and is read again in a moment
-        await self._all(members, "commit", number)
+        left = members & self._members
+        if members and not left:
+            raise EnvironmentFailure("no worker is left of those that prepared it")
+        # It is decided: whoever joins from here on gets it.
         self.configuration, self.text = configuration, text
+        await self._commit(left, number)
         _tell_without_effect(configuration)
         return True
 
-    async def _all(self, members: Iterable[Member], order: str, number: int, **content: str) -> bool:
+    async def _prepared(self, members: Iterable[Member], number: int, text: str) -> bool:
         """False if there is a newer file before all have prepared. Raises EnvironmentFailure with their reasons."""
-        waiting = []
-        for member in members:
-            waiting.append(member.expect(number))
-            member.channel.send(op=order, number=number, **content)
-        pending = set(waiting)
+        waiting = _told(members, op="prepare", number=number, text=text)
+        pending = set(waiting.values())
         ends = time.monotonic() + limits.HEALTHY_SECONDS + 5
         while pending:
             _, pending = await asyncio.wait(pending, timeout=limits.LOOK_SECONDS)
-            refusals = {answer.result() for answer in waiting if answer.done()} - {""}
+            refusals = {answer.result() for answer in waiting.values() if answer.done()} - {""}
             if refusals:
                 raise EnvironmentFailure("; ".join(sorted(refusals)))
-            if pending and order == "prepare" and self.files.moved_on():
+            if pending and self.files.moved_on():
                 return False
             if pending and time.monotonic() > ends:
-                raise EnvironmentFailure(f"a worker did not {order} in time")
+                raise EnvironmentFailure("a worker did not prepare in time")
         return True
+
+    async def _commit(self, members: Iterable[Member], number: int) -> None:
+        """Returns when every worker has changed, or is no more."""
+        waiting = _told(members, op="commit", number=number)
+        if waiting:
+            await asyncio.wait(waiting.values(), timeout=limits.COMMIT_SECONDS)
+        for member, answer in waiting.items():
+            why = answer.result() if answer.done() else "no answer in time"
+            if why:
+                _log.error(
+                    "a worker did not change to the new configuration and ends", extra={"fields": {"reason": why}}
+                )
+                member.channel.close()
 
     def _tell(self, status: str) -> None:
         self._count.cell(status, self._server).value += 1
         self._last.cell(status, self._server).value = time.time()
+
+
+def _told(members: Iterable[Member], **order: Any) -> dict[Member, asyncio.Future[str]]:
+    """Their answers to it, to be waited for."""
+    waiting = {}
+    for member in members:
+        waiting[member] = member.expect(order["number"])
+        member.channel.send(**order)
+    return waiting
 
 
 def _tell_without_effect(configuration: AuthenticationConfiguration) -> None:

@@ -60,7 +60,7 @@ class Supervisor:
     def _hang_up(self) -> None:
         for member in self._members:
             member.channel.send(op="hangup")
-        self._begin(self._reloads.reload())
+        self._reloads.soon()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -87,9 +87,15 @@ class Supervisor:
         async with self._reloads.lock:
             member.channel.send(op="configure", number=self._reloads.number, text=self._reloads.text)
             try:
-                await member.channel.receive()
+                async with asyncio.timeout(limits.JOIN_SECONDS):
+                    await member.channel.receive()
             except (ConnectionError, ValueError):
+                member.channel.close()
                 return  # Granian tells that it ended, and starts another
+            except TimeoutError:
+                _log.error("a worker did not join in time and ends")
+                member.channel.close()
+                return
             self._members.add(member)
         try:
             async for message in member.channel.messages():

@@ -18,6 +18,7 @@ from kubeauthn.server import debug_explain, health, limits, log_lines, token_rev
 from kubeauthn.server.application import Application
 from kubeauthn.server.channel import Channel, announce
 from kubeauthn.server.context import Context, ServeOptions
+from kubeauthn.server.decisions import place_only
 from kubeauthn.server.failures import wrong_method
 from kubeauthn.server.http_message import Response
 from kubeauthn.server.key_store import KeyStore
@@ -118,7 +119,11 @@ class Worker:
     async def _end_silent(self) -> None:
         while True:
             await asyncio.sleep(limits.SILENT_LOOK_SECONDS)
-            ended = await asyncio.to_thread(end_silent, limits.SILENT_SECONDS)
+            try:
+                ended = await asyncio.to_thread(end_silent, limits.SILENT_SECONDS)
+            except Exception as error:  # no descriptor or thread to be had: it is looked at again
+                _log.error("silent connections were not looked for: unexpected %s", type(error).__name__)
+                continue
             if ended:
                 _log.info("silent connections were ended", extra={"fields": {"connections": ended}})
 
@@ -131,8 +136,11 @@ class Worker:
 
     async def _listen(self) -> None:
         assert self._channel is not None  # noqa: S101  joined before
-        async for message in self._channel.messages():
-            self._obey(message)
+        try:
+            async for message in self._channel.messages():
+                self._obey(message)
+        except Exception as error:
+            _log.error("the worker ends: unexpected %s", type(error).__name__, exc_info=place_only(error))
         # Without a supervisor nobody reloads, and nobody ends this process.
         os.kill(os.getpid(), signal.SIGTERM)
 
