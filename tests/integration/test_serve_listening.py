@@ -7,6 +7,8 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -99,6 +101,39 @@ def test_a_worker_that_ended_is_not_taken_for_one_that_refuses_to() -> None:
     os.waitpid(process.pid, 0)  # as Granian's watching thread does
     assert process.is_alive()  # what is asked instead could not tell
     assert not still_runs(process)
+
+
+def with_descriptors(soft: int, hard: int) -> tuple[str, ...]:
+    """The program, with a limit to how many files it may have open."""
+    limited = f'ulimit -S -n {soft}; ulimit -H -n {hard}; exec "$@"'
+    return "sh", "-c", limited, "sh", sys.executable, "-m", "kubeauthn"
+
+
+def opened(serve: Serve) -> int:
+    [worker] = serve.workers()
+    return len(os.listdir(f"/proc/{worker}/fd"))
+
+
+def test_more_connections_than_there_are_descriptors_for_wait(file: Path, issuer: Issuer) -> None:
+    """Else the worker would have none left to fetch keys with, or to find those who say nothing."""
+    token = issuer.token("jane", audience="kubernetes")
+    with Serve(file, program=with_descriptors(150, 300)) as serve:
+        before = opened(serve.ready())  # 300 are allowed, 256 are for other things, and 44 for connections
+        host, _, port = serve.address.removeprefix("http://").rpartition(":")
+        with ExitStack() as stack:
+            for _ in range(300):
+                stack.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE))
+            until(lambda: opened(serve) >= before + 40, "as many as there may be were taken")
+            time.sleep(0.5)
+            assert opened(serve) <= before + 44
+        assert serve.review(token)["authenticated"] is True
+
+
+def test_too_few_descriptors_are_said_at_the_start(file: Path) -> None:
+    command = [*with_descriptors(200, 200), "serve", str(file), "--listen", "127.0.0.1:0"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (result.returncode, result.stdout) == (4, "")
+    assert result.stderr == "error: serve cannot run with so few open files: it needs 257 (ulimit -n)\n"
 
 
 def test_what_is_no_address_is_said(file: Path) -> None:

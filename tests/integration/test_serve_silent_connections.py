@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 
@@ -26,6 +27,27 @@ def test_the_silent_one_is_ended_and_the_one_that_speaks_is_not():
             until(ended, "the silent one was ended")
             assert silent.recv(1) == b""
             assert accepted[1].recv(1) == b"x"
+
+
+def test_many_are_ended_where_descriptors_are_few():
+    """Two are left: one for the look itself, and one for the connection that is looked at."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        silent = [socket.create_connection(listener.getsockname(), timeout=10) for _ in range(40)]
+        accepted = [listener.accept()[0] for _ in silent]
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        spares = [os.dup(0) for _ in range(highest + 1 - len(os.listdir("/proc/self/fd")) + 1)]  # no gaps below it
+        highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 2, hard))
+        try:
+            until(lambda: end_silent(0.1) >= 40, "all are ended, as often as they are found")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            for descriptor in spares:
+                os.close(descriptor)
+            for one in (*silent, *accepted):
+                one.close()
 
 
 def test_what_this_process_opened_itself_is_left_alone():

@@ -1,7 +1,8 @@
-"""A descriptor of this process by a path, for libraries that open files and take nothing else."""
+"""Descriptors of this process: how many it may have, and one by a path, for libraries that take nothing else."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from kubeauthn.errors import EnvironmentFailure
@@ -19,3 +20,22 @@ def path_of(descriptor: int, folders: tuple[str, ...] = _FOLDERS) -> str:
         f"a private key cannot be loaded here without writing it to disk: there is neither {' nor '.join(folders)}",
         hint="mount /proc, or see docs/platforms.md",
     )
+
+
+def make_room(wanted: int) -> int:
+    """So many open files, as far as the system lets us: the usual 1,024 are not enough for a thousand connections.
+
+    How many there may be now, at most `wanted`.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return wanted
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return wanted
+        return soft
+    return wanted

@@ -18,6 +18,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kubeauthn._io.descriptors import make_room
 from kubeauthn.errors import EnvironmentFailure, MissingExtra
 from kubeauthn.server import limits
 from kubeauthn.server.at_once import AtOnce, Behind
@@ -70,7 +71,7 @@ class Server(MPServer):
             uds=Path(listening.unix_path) if listening.unix_path else None,
             interface=Interfaces.RSGI,
             workers=workers,
-            backpressure=listening.connections,
+            backpressure=_connections(),
             http=HTTPModes.auto,
             websockets=False,
             http1_settings=HTTP1Settings(
@@ -156,6 +157,15 @@ class Server(MPServer):
         self._sso.set_inheritable(True)
         self._sso.listen(self.backlog)  # from here on connections wait for the first worker
         self._on_listening(_address(self._sso, listening, tls=self.ssl_ctx.enabled))
+
+
+def _connections() -> int:
+    """No more than there are descriptors for: Granian would try to take one without end, and nobody else got any."""
+    possible = make_room(limits.CONNECTIONS + limits.OTHER_DESCRIPTORS) - limits.OTHER_DESCRIPTORS
+    if possible < 1:
+        needed = limits.OTHER_DESCRIPTORS + 1
+        raise EnvironmentFailure(f"serve cannot run with so few open files: it needs {needed} (ulimit -n)")
+    return possible
 
 
 def still_runs(process: Any) -> bool:

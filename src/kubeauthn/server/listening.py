@@ -20,8 +20,6 @@ class Listening:
     host: str = ""
     port: int = 0
     unix_path: str = ""
-    connections: int = 1024
-    """At the same time, for each worker."""
 
     def shown(self) -> str:
         return f"unix:{self.unix_path}" if self.unix_path else f"{self.host}:{self.port}"

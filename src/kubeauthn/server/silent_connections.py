@@ -11,6 +11,10 @@ import os
 import socket
 import struct
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _STATE_ESTABLISHED = 1
 _LAST_RECEIVED_AT = 52
@@ -22,27 +26,18 @@ def end_silent(seconds: float) -> int:
     """Ends those connections of this process' listening sockets that received nothing for so long. How many."""
     if sys.platform != "linux":
         return 0
-    connections: list[socket.socket] = []
-    ports: set[int] = set()
-    try:
-        for one in _tcp_sockets():
-            if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                ports.add(one.getsockname()[1])
-                one.close()
-            else:
-                connections.append(one)
-        silent = [one for one in connections if one.getsockname()[1] in ports and _silent_for(one) >= seconds]
-        for one in silent:
+    ports = {one.getsockname()[1] for one in _tcp_sockets() if _listens(one)}
+    ended = 0
+    for one in _tcp_sockets():
+        if not _listens(one) and one.getsockname()[1] in ports and _silent_for(one) >= seconds:
             _end(one)
-        return len(silent)
-    finally:
-        for one in connections:
-            one.close()
+            ended += 1
+    return ended
 
 
-def _tcp_sockets() -> list[socket.socket]:
-    """Duplicates: whatever their owners do meanwhile, these stay what they are."""
-    found = []
+def _tcp_sockets() -> Iterator[socket.socket]:
+    """Duplicates: whatever their owners do meanwhile, these stay what they are. One at a time: where connections are
+    many, descriptors are few."""
     for name in os.listdir("/proc/self/fd"):
         try:
             if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
@@ -50,11 +45,13 @@ def _tcp_sockets() -> list[socket.socket]:
             one = socket.socket(fileno=os.dup(int(name)))
         except OSError:
             continue  # closed since
-        if one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM:
-            found.append(one)
-        else:
-            one.close()
-    return found
+        with one:
+            if one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM:
+                yield one
+
+
+def _listens(one: socket.socket) -> bool:
+    return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
 def _silent_for(one: socket.socket) -> float:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import ssl
 from typing import TYPE_CHECKING
 
 from kubeauthn._io.carrier.downstream import Downstream
 from kubeauthn._io.carrier.wires import Lower, TlsWire
+from kubeauthn._io.descriptors import make_room
 from kubeauthn.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Listener:
 
     def _start(self) -> None:
         self.touch()
-        _make_room()
+        make_room(_DESCRIPTORS)
 
     def _wire(self) -> asyncio.BaseProtocol:
         return _Incoming(self, self._context)
@@ -120,16 +120,3 @@ class _Incoming(TlsWire):
     def opened(self, lower: Lower) -> None:
         super().opened(lower)
         self._listener.shakes_hands(self._connection, self)
-
-
-def _make_room() -> None:
-    """As many open files as the system lets us have: the usual 1,024 are not enough for a thousand watches."""
-    try:
-        import resource
-    except ImportError:  # Windows, which has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
