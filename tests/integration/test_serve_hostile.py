@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import struct
 import threading
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 
+from kubeauthn.server import limits
 from kubeauthn.testing import Issuer
 from tests.integration.serve_process import Serve, configuration, replace, review, until
 
@@ -86,6 +89,26 @@ def test_requests_that_are_cut_off_anywhere_leave_nothing_behind(serve: Serve, i
     assert serve.review(good)["authenticated"] is True
     assert serve.workers() == [worker]
     assert not [line for line in serve.raw if "Traceback" in line]
+
+
+def test_bodies_that_are_all_allowed_and_never_end_together_fill_no_memory(serve: Serve, issuer: Issuer) -> None:
+    """A megabyte each. What goes beyond the bound is told to come again, and who brings little notices nothing."""
+    head = f"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: {limits.BODY_BYTES}\r\n\r\n".encode()
+    host, _, port = serve.address.removeprefix("http://").rpartition(":")
+    serve.review(issuer.token("jane", audience="kubernetes"))
+    before = memory(serve)
+    told: list[bytes] = []
+    with ExitStack() as stack:
+        for _ in range(160):
+            connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            with suppress(ConnectionError):  # told before all was sent
+                connection.sendall(head + b"x" * (limits.BODY_BYTES - 1))
+            if select.select([connection], [], [], 0.02)[0]:
+                with suppress(ConnectionError):
+                    told.append(connection.recv(65536)[:12])
+        assert told.count(b"HTTP/1.1 429") > 50
+        assert memory(serve) - before < 1.5 * limits.BODIES_BYTES
+        assert serve.review(issuer.token("jane", audience="kubernetes"))["authenticated"] is True
 
 
 def streams(body: bytes, number: int) -> bytes:

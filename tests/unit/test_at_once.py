@@ -222,6 +222,26 @@ def test_a_body_without_an_end_is_not_kept(loop: asyncio.AbstractEventLoop):
     assert [status_of(result) for result in results] == [413]
 
 
+def test_large_bodies_have_one_bound_together_and_small_ones_are_not_kept_out(
+    loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "BODIES_BYTES", 20_000)
+    at_once, results, hand_over = begun(loop)
+    watch = BodyWatch()
+    first, second, small, end, third = (Part(at_once) for _ in range(5))
+    hand_over(read(watch, Protocol(first, end), content_length="15000"))
+    first.comes(b"1" * 15_000)
+    hand_over(read(watch, Protocol(second)))
+    second.comes(b"2" * 5_001)
+    assert [status_of(result) for result in results] == [429]
+    hand_over(read(watch, Protocol(small), content_length="8000"))
+    small.comes(b"s" * 8_000)
+    end.comes(RuntimeError("gone"))  # what ends makes room, however it ends
+    hand_over(read(watch, Protocol(third)))
+    third.comes(b"3" * 20_000)
+    assert [one if isinstance(one, bytes) else one.status for one in results[1:]] == [b"s" * 8_000, 400, b"3" * 20_000]
+
+
 def test_a_client_that_is_gone(loop: asyncio.AbstractEventLoop):
     at_once, results, hand_over = begun(loop)
     part = Part(at_once)

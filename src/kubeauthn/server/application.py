@@ -86,6 +86,7 @@ class Application:
             else:
                 response = _answer(handler, Request(method, path, headers, body, scope))
                 if not isinstance(response, Response):
+                    body = b""  # nobody needs it any more, and who waits may wait long
                     await asyncio.sleep(0)  # from here on in the event loop (see at_once.py)
                     response = await _awaited(response)
             self._count(path, response.status, perf_counter() - begun)

@@ -8,7 +8,7 @@ from kubeauthn.server import limits
 from kubeauthn.server.http_message import JSON, Response
 
 _REASONS = {400: "BadRequest", 404: "NotFound", 405: "MethodNotAllowed", 408: "Timeout", 413: "RequestEntityTooLarge"}
-_REASONS |= {415: "UnsupportedMediaType", 431: "RequestHeaderFieldsTooLarge"}
+_REASONS |= {415: "UnsupportedMediaType", 429: "TooManyRequests", 431: "RequestHeaderFieldsTooLarge"}
 _REASONS |= {500: "InternalError", 503: "ServiceUnavailable"}
 
 

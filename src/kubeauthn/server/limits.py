@@ -5,6 +5,12 @@ from __future__ import annotations
 BODY_BYTES = 1 << 20
 """Of a request. A TokenReview holds one token, and tokens are far smaller."""
 
+SMALL_BODY_BYTES = 8 << 10
+"""Nearly every review is smaller. Larger ones, and those that do not say how large they are, are counted together."""
+
+BODIES_BYTES = 64 << 20
+"""Of all bodies under way in a worker that are not small. Who brings more is asked to come again."""
+
 BODY_SECONDS = 10.0
 """From the first byte of a request to the last of its body."""
 
