@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from kubeauthn._core.authentication.compiled import compile_configuration
-from kubeauthn._core.revocation import Revocation, write_list
+from kubeauthn._core.revocation import Revocation, store_key, write_list
 from kubeauthn.errors import EnvironmentFailure, UsageError
 from kubeauthn.server import Authenticator, load_configuration
 from kubeauthn.server.cache import CachedAuthenticator
@@ -114,6 +114,48 @@ def test_a_cached_token_is_refused_as_soon_as_the_file_names_it(issuer: Issuer, 
     path.write_text(write_list([Revocation(issuer.url, issued_until=time.time() + 5)]))
     until(lambda: ask(decider, john).outcome == "refused")
     assert source.complaint == ""
+    asyncio.run(source.close())
+
+
+def test_a_server_that_nobody_asked_for_a_while_knows_what_was_revoked_meanwhile(
+    issuer: Issuer, inner: Decider, tmp_path: Path
+):
+    """One request, after the change: there is no second one that could find it in force."""
+    path = tmp_path / "revoked.json"
+    path.write_text(write_list([]))
+    source = FileRevocations(str(path))
+    decider = RevocationDecider(inner, RevocationCheck([source]))
+    jane, john = token(issuer, jti="id-1"), token(issuer, "john", jti="id-2")
+    for text, revoked in ((jane, "id-1"), (john, "id-2")):
+        path.write_text(write_list([Revocation(issuer.url, revoked)]))
+        time.sleep(2.0)
+        assert ask(decider, text).outcome == "refused"
+    asyncio.run(source.close())
+
+
+def test_a_list_that_is_being_written_or_was_emptied_lets_nobody_back_in(
+    issuer: Issuer, inner: Decider, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    """Each beginning of it is a list of its own that is right, and shorter; on a full disk it stays empty."""
+    path = tmp_path / "revoked.yaml"
+    entries = "".join(f"- {{tokenID: other-{number}}}\n" for number in range(20))
+    path.write_text("revocations:\n- tokenID: id-1\n")
+    source = FileRevocations(str(path))
+    decider = RevocationDecider(inner, RevocationCheck([source]))
+    jane = token(issuer, jti="id-1")
+    with path.open("w") as slow:
+        for line in ("revocations:\n" + entries + "- {tokenID: id-1}\n").splitlines(keepends=True):
+            slow.write(line)
+            slow.flush()
+            time.sleep(0.1)
+            assert ask(decider, jane).outcome == "refused"
+    path.write_text("")
+    until(lambda: "is empty" in source.complaint)
+    assert ask(decider, jane).outcome == "refused"
+    path.write_text("revocations: []\n")
+    until(lambda: ask(decider, jane).outcome == "authenticated")
+    assert [record.levelname for record in caplog.records if "revocation" in record.name] == ["ERROR", "WARNING"]
+    asyncio.run(source.close())
 
 
 def test_a_server_does_not_start_with_a_wrong_list(tmp_path: Path):
@@ -128,10 +170,12 @@ def test_a_server_does_not_start_with_a_wrong_list(tmp_path: Path):
 def test_a_token_that_no_list_could_name_is_refused(issuer: Issuer, inner: Decider, tmp_path: Path):
     path = tmp_path / "revoked.json"
     path.write_text(write_list([]))
-    decider = RevocationDecider(inner, RevocationCheck([FileRevocations(str(path))]))
+    source = FileRevocations(str(path))
+    decider = RevocationDecider(inner, RevocationCheck([source]))
     odd = token(issuer, jti=5)
     assert ask(inner, odd).outcome == "authenticated"
     assert ask(decider, odd).reason.startswith("jti is not a string")
+    asyncio.run(source.close())
 
 
 # -- revocation by Redis --------------------------------------------------------------------------
@@ -201,6 +245,37 @@ def test_two_replicas_share_revocations_in_redis(issuer: Issuer, inner: Decider,
             await source.close()
 
     asyncio.run(scene())
+
+
+@pytest.mark.needs("redis-server")
+def test_what_redis_holds_but_no_text_revokes_and_a_server_without_the_permission_lets_nobody_in(
+    issuer: Issuer, inner: Decider, redis_server: RedisServer
+):
+    """Somebody used `SADD` where `SET` was meant: that key is there, and whoever made it wanted a revocation."""
+    import redis
+
+    from kubeauthn.server.revocation_redis import PREFIX, RedisRevocations
+
+    url = f"unix://kubeauthn:pass@{redis_server.socket}"
+    revoked, good = token(issuer, jti="a"), token(issuer, jti="b")
+
+    async def outcomes() -> list[tuple[str, str]]:
+        source = RedisRevocations(url)
+        decider = RevocationDecider(inner, RevocationCheck([source]))
+        decisions = [await decider.decide(text) for text in (good, revoked)]
+        await source.close()
+        return [(decision.outcome, decision.reason) for decision in decisions]
+
+    with redis.Redis.from_url(redis_server.url) as administrator:
+        administrator.acl_setuser("kubeauthn", True, passwords=["+pass"], keys=[f"{PREFIX}*"], commands=["+get"])
+        administrator.sadd(store_key(Revocation(issuer.url, "a"), PREFIX), "x")
+        assert asyncio.run(outcomes()) == [("authenticated", ""), ("refused", "the token is revoked by its id")]
+        administrator.delete(store_key(Revocation(issuer.url, "a"), PREFIX))
+        administrator.rpush(store_key(Revocation(issuer.url), PREFIX), "1")
+        assert asyncio.run(outcomes()) == [("refused", "the tokens of its issuer are revoked")] * 2
+        administrator.acl_setuser("kubeauthn", True, passwords=["+pass"], keys=[f"{PREFIX}*"], commands=["-get"])
+    failed = "redis cannot be asked for revocations: NoPermissionError"
+    assert asyncio.run(outcomes()) == [("failed", failed)] * 2
 
 
 @pytest.mark.needs("redis-server")

@@ -13,16 +13,15 @@ from kubeauthn._io.files import Problem, read_text_or_problem
 from kubeauthn.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kubeauthn._core.revocation import TokenIdentity
 
     Signature = tuple[int, int, int, int] | None
 
 _log = logging.getLogger("kubeauthn.server.revocation")
 
-LOOK_SECONDS = 1.0
-"""Between two looks at the file: a revocation takes effect within that."""
+LOOK_SECONDS = 0.5
+"""Between two looks at the file. A change counts when two in a row find the same, so that takes a second: what somebody
+is still writing may read as something shorter that is valid."""
 READ_AGAIN_SECONDS = 60.0
 """A file that seems unchanged is read again: not every file system tells."""
 
@@ -30,60 +29,59 @@ READ_AGAIN_SECONDS = 60.0
 class FileRevocations:
     """A `RevocationSource`. Raises EnvironmentFailure at once for a file that is not right: a server must not start so.
 
-    Later a wrong or missing file is complained about, and the last good list stays. A long list is read beside the
-    requests, in a thread that lives as long as that takes.
+    Later a wrong, missing or empty file is complained about, and the last good list stays. A thread looks at the file
+    beside the requests, whether there are any or not, until `close`.
     """
 
-    def __init__(self, path: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._signature = _signature(path)
-        self._list = _read(path)
+        self._read = self._seen = _signature(path)
+        self._list = _list_of(path, _text(path))
+        self._read_at = time.monotonic()
         self._complaint = ""
-        self._reading = False
-        self._look_at = clock() + LOOK_SECONDS
-        self._read_at = clock() + READ_AGAIN_SECONDS
+        self._closed = threading.Event()
+        try:
+            threading.Thread(target=self._look_on, name="kubeauthn revocations", daemon=True).start()
+        except RuntimeError:
+            raise EnvironmentFailure(f"{path}: there is no thread to watch it") from None
 
     def reason_now(self, identity: TokenIdentity) -> str:
-        if self._clock() >= self._look_at:
-            self._look()
         return self._list.reason(identity)
 
     async def reason(self, identity: TokenIdentity) -> str:
         return self.reason_now(identity)
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        self._closed.set()
 
     @property
     def complaint(self) -> str:
         """Why the file as it is now does not count; "" if it does."""
         return self._complaint
 
-    def _look(self) -> None:
-        with self._lock:
-            now = self._clock()
-            if now < self._look_at or self._reading:
-                return
-            self._look_at = now + LOOK_SECONDS
-            signature = _signature(self._path)
-            if signature == self._signature and now < self._read_at:
-                return
-            self._read_at = now + READ_AGAIN_SECONDS
-            self._reading = True
-        threading.Thread(target=self._reread, args=(signature,), name="kubeauthn revocations", daemon=True).start()
+    def _look_on(self) -> None:
+        while not self._closed.wait(LOOK_SECONDS):
+            before, self._seen = self._seen, _signature(self._path)
+            changed = self._seen != self._read or time.monotonic() >= self._read_at + READ_AGAIN_SECONDS
+            if changed and self._seen == before:
+                self._read_again(self._seen)
 
-    def _reread(self, signature: Signature) -> None:
+    def _read_again(self, signature: Signature) -> None:
         complaint = ""
         try:
-            self._list = _read(self._path)
+            text = _text(self._path)
+            if not text.strip() and len(self._list):
+                # What is left where a disk was full, or where somebody begins to write.
+                raise EnvironmentFailure(
+                    f"{self._path}: is empty, and `revocations: []` is what says that there are none"
+                )
+            self._list = _list_of(self._path, text)
         except EnvironmentFailure as error:
             complaint = str(error)
-        finally:
-            # Also after a fault: the next change is looked at again, and this content is not complained about twice.
-            self._signature = signature
-            self._reading = False
+        except Exception as error:  # whatever it is: it ends this attempt, and not the thread
+            complaint = f"{self._path}: unexpected {type(error).__name__}"
+        # Also after a fault: the next change is looked at again, and this content is not complained about twice.
+        self._read, self._read_at = signature, time.monotonic()
         if complaint and complaint != self._complaint:
             _log.error("revocations stay as they were: %s", complaint)
         elif self._complaint and not complaint:
@@ -100,10 +98,14 @@ def _signature(path: str) -> Signature:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _read(path: str) -> RevocationList:
+def _text(path: str) -> str:
     text = read_text_or_problem(path, FILE_BYTES, pipes=False)
     if isinstance(text, Problem):
         raise EnvironmentFailure(f"{path}: {text.reason}")
+    return text
+
+
+def _list_of(path: str, text: str) -> RevocationList:
     try:
         return RevocationList(read_list(text))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Revocations in Redis, for several replicas: one MGET for each token that was found good, within a bounded time.
+"""Revocations in Redis, for several replicas: one question for each token that was found good, within a bounded time.
 
 Keys and values are those of `_core.revocation` (`store_key`, `store_value`); docs/serve-extensions.md has the table.
 """
@@ -63,7 +63,7 @@ class RedisRevocations:
         try:
             async with asyncio.timeout(self._seconds):
                 async with self._turns:
-                    values = await self._client.mget(store_keys(identity, self._prefix))
+                    values = await self._values(store_keys(identity, self._prefix))
         except (redis.RedisError, OSError, TimeoutError, ValueError) as error:
             # Only the kind: the text may hold the address with its password.
             self._failure = f"redis cannot be asked for revocations: {type(error).__name__}"
@@ -72,8 +72,27 @@ class RedisRevocations:
             return reason_in_store(identity, values)
         raise EnvironmentFailure(self._failure)
 
+    async def _values(self, keys: list[str]) -> list[bytes | None]:
+        """In one message. Not MGET: for a key of another type, a list for one, it answers as if there were none."""
+        async with self._client.pipeline(transaction=False) as questions:
+            for key in keys:
+                questions.get(key)
+            answers = await questions.execute(raise_on_error=False)
+        for answer in answers:
+            if isinstance(answer, Exception) and not _is_of_another_type(answer):
+                raise answer
+        return [_UNREADABLE if isinstance(answer, Exception) else answer for answer in answers]
+
     async def close(self) -> None:
         await self._client.aclose()
+
+
+_UNREADABLE = b""
+"""What `reason_in_store` takes for a revocation without an end."""
+
+
+def _is_of_another_type(answer: Exception) -> bool:
+    return isinstance(answer, redis.ResponseError) and str(answer).startswith("WRONGTYPE")
 
 
 def add_revocation(url: str, entry: Revocation, *, prefix: str = PREFIX, keep_seconds: int | None = None) -> str:
