@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import httpx2
 import pytest
 
+from kubeauthn.errors import EnvironmentFailure
+from kubeauthn.server import limits
 from kubeauthn.server.granian_server import still_runs
-from kubeauthn.server.listening import Listening, bound_alone
+from kubeauthn.server.listening import Listening, alone_at, bound_alone
 from kubeauthn.testing import Issuer
 from tests.integration.serve_process import PATIENCE, Serve, configuration, until, write_certificate
 
@@ -85,6 +87,24 @@ def test_what_is_no_socket_is_left_alone(file: Path, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("mine")
     result = second(file, f"unix:{tmp_path / 's'}")
     assert (result.returncode, (tmp_path / "s").read_text()) == (4, "mine")
+
+
+def test_who_keeps_the_directory_locked_does_not_keep_the_server_waiting_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user may lock what he may read."""
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(limits, "LOCK_SECONDS", 0.2)
+    held = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_SH)
+        with pytest.raises(EnvironmentFailure, match="another process keeps its directory locked"):
+            with alone_at(str(tmp_path / "s")):
+                pytest.fail("it is not alone")
+    finally:
+        os.close(held)
+    with alone_at(str(tmp_path / "s")):
+        pass
 
 
 def test_no_part_of_an_answer_waits_for_the_one_before() -> None:

@@ -295,6 +295,10 @@ def test_explain_is_there_when_it_is_switched_on_and_not_through_a_proxy(file: P
             for said in (b"127.0.0.1", b"\xff, 192.0.2.1"):
                 proxied = client.post("/debug/explain", content=token, headers={b"x-forwarded-for": said})
                 assert proxied.status_code == 404
+            # A page under a name that leads to this machine: a browser says so, and nobody else does.
+            for name in ("Origin", "Referer", "Sec-Fetch-Site"):
+                browsed = client.post("/debug/explain", content=token, headers={name: "http://rebound.test"})
+                assert browsed.status_code == 404, name
 
 
 @pytest.mark.parametrize(

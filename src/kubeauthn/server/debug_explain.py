@@ -1,7 +1,7 @@
 """`POST /debug/explain`: every step of a token's way, as `kubeauthn explain` shows it.
 
 It tells what a token holds and what the rules are. So it is there only where it was switched on, and only for peers on
-loopback that did not come through a proxy.
+loopback that did not come through a proxy. A browser's page is none: it may be anybody's, under a name that leads here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from kubeauthn.server.context import Context
     from kubeauthn.server.http_message import Handler, Request
 
-_PROXIED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+_PROXIED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
+_FROM_A_PAGE = ("origin", "referer", "sec-fetch-site")
 
 
 def routes(context: Context) -> Mapping[str, Handler]:
@@ -45,7 +46,7 @@ def routes(context: Context) -> Mapping[str, Handler]:
 
 
 def _is_local(request: Request) -> bool:
-    if any(name in request.headers for name in _PROXIED):
+    if any(name in request.headers for name in (*_PROXIED, *_FROM_A_PAGE)):
         return False
     host = request.client.rpartition(":")[0].strip("[]")
     try:

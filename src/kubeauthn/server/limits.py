@@ -64,6 +64,9 @@ COLLECT_SECONDS = 2.0
 MESSAGE_BYTES = 16 << 20
 """Of a message between supervisor and worker: a configuration is the largest, and JSON may double it."""
 
+LOCK_SECONDS = 5.0
+"""How long a server waits for another one that starts at the same unix socket; it needs a moment."""
+
 REFUSE_SECONDS = 0.2
 """At the end: workers have this long to stop taking connections, before new ones are refused."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from kubeauthn.errors import UsageError
+from kubeauthn.errors import EnvironmentFailure, UsageError
+from kubeauthn.server import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,13 +78,25 @@ def alone_at(path: str) -> Iterator[None]:
     folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
     try:
         # Two that start at once: the second must not take away what the first has bound and not listened on yet.
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        ends = time.monotonic() + limits.LOCK_SECONDS
+        while not _locked(fcntl, folder):
+            if time.monotonic() > ends:  # whoever may read the directory may lock it, and that for ever
+                raise EnvironmentFailure(f"cannot listen on unix:{path}: another process keeps its directory locked")
+            time.sleep(0.02)
         if _is_left_behind(path):
             with suppress(FileNotFoundError):
                 os.unlink(path)
         yield
     finally:
         os.close(folder)
+
+
+def _locked(fcntl: Any, folder: int) -> bool:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _is_left_behind(path: str) -> bool:

@@ -19,13 +19,14 @@ from kubeauthn.server.application import Application
 from kubeauthn.server.channel import Channel, announce
 from kubeauthn.server.context import Context, ServeOptions
 from kubeauthn.server.decisions import place_only
-from kubeauthn.server.failures import wrong_method
+from kubeauthn.server.failures import failure, wrong_method
 from kubeauthn.server.http_message import Response
 from kubeauthn.server.key_store import KeyStore
 from kubeauthn.server.measured import MeasuredDecider, StateGauges
 from kubeauthn.server.metrics import Registry
 from kubeauthn.server.parts import PARTS
 from kubeauthn.server.runtime import Runtime
+from kubeauthn.server.shared_answer import SharedAnswer
 from kubeauthn.server.silent_connections import end_silent
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Worker:
         self._gauges = StateGauges(self._metrics, self._runtime)
         self._asked: dict[int, asyncio.Future[str]] = {}
         self._ids = itertools.count(1)
+        self._page = SharedAnswer(self._asked_page)
         self._tasks: list[asyncio.Task[None]] = []
         self._preparing: asyncio.Task[None] | None = None
         context = self._context = self._made_context(options)
@@ -190,15 +192,21 @@ class Worker:
     # /metrics
 
     async def _metrics_page(self, request: Request) -> Response:
-        """Of all workers: the supervisor adds them up."""
+        """Of all workers: the supervisor adds them up, for all who ask at the same time at once."""
         if request.method not in ("GET", "HEAD"):
             return wrong_method("GET", "HEAD")
+        try:
+            return Response(200, [_PROMETHEUS], await self._page.get())
+        except TimeoutError:
+            return failure(503, "the workers' numbers did not come in time")
+
+    async def _asked_page(self) -> bytes:
         asked = next(self._ids)
-        waiting = self._asked[asked] = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._asked[asked] = waiting
         assert self._channel is not None  # noqa: S101  joined before the first request
         self._channel.send(op="page", asked=asked)
         try:
-            text = await asyncio.wait_for(waiting, 2 * limits.COLLECT_SECONDS)
+            return (await asyncio.wait_for(waiting, 2 * limits.COLLECT_SECONDS)).encode()
         finally:
             self._asked.pop(asked, None)
-        return Response(200, [_PROMETHEUS], text.encode())
