@@ -66,7 +66,7 @@ class KeyStore:
 
     def load(self, issuer: Issuer) -> KeySet | None:
         """The keys kept for this very issuer entry, if they are young enough."""
-        content = read_or_problem(self._path(issuer), fetch_limits.DOCUMENT_BYTES + 4096)
+        content = read_or_problem(self._path(issuer), fetch_limits.DOCUMENT_BYTES + 4096, pipes=False)
         if isinstance(content, Problem):
             if not content.missing:
                 _log.warning("kept keys of issuer %s are not used: the file %s", issuer.url, content.reason)
