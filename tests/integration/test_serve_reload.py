@@ -120,6 +120,25 @@ def test_an_issuer_that_does_not_answer_holds_the_change_back(serve: Serve, file
     assert name(serve, issuer) == "newer:jane"
 
 
+def test_a_worker_that_dies_while_a_sick_issuer_holds_the_change_back_is_replaced_at_once(
+    serve: Serve, file: Path, issuer: Issuer
+) -> None:
+    """And not after the minute that the issuer is given; what comes in force then is so in the new one too."""
+    before = until(lambda: serve.workers() if len(serve.workers()) == 2 else None, "two workers")
+    with Issuer() as other:
+        sick = configuration(other, prefix="other:").partition("jwt:\n")[2]
+    replace(file, configuration(issuer, prefix="new:") + sick)
+    until(lambda: any(other.url in line for line in serve.raw), "the issuer was asked")
+    os.kill(before[0], signal.SIGKILL)
+    until(lambda: len(set(serve.workers()) - set(before)) == 1, "another worker")
+    until(lambda: "kubeauthn_workers 2" in serve.metrics(), "it has joined")
+    assert {name(serve, issuer) for _ in range(20)} == {"old:jane"}
+    assert not [line for line in serve.lines if line["message"] in (RELOADED, NOT_RELOADED)]
+    replace(file, configuration(issuer, prefix="newer:"))
+    assert serve.said(RELOADED)[0]["workers"] == 2
+    assert {name(serve, issuer) for _ in range(50)} == {"newer:jane"}
+
+
 def test_after_its_minute_a_sick_issuer_ends_the_change_and_is_named(
     issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

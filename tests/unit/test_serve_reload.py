@@ -41,12 +41,14 @@ class Worker:
         self._does = does or {}
         self.member = Member(self)  # type: ignore[arg-type]  # what a member asks of its channel
         self.told: list[str] = []
+        self.number = 0
         self.closed = False
         members.add(self.member)
 
     def send(self, **message: Any) -> None:
         order = message["op"]
         self.told.append(order)
+        self.number = message["number"]
         if order in self._does:
             self._does[order](self)
         elif order != "abort":
@@ -115,7 +117,7 @@ def test_a_storm_of_signals_reads_the_file_once_more_and_keeps_no_worker_waiting
     file = tmp_path / "authn.yaml"
     file.write_text(NOBODY)
 
-    async def run() -> tuple[int, list[str]]:
+    async def run() -> list[str]:
         members: set[Member] = set()
         reloads = Reloads(str(file), NOBODY.encode(), members, Registry())
         slow = Worker(members, {"prepare": Worker.stall})
@@ -124,23 +126,43 @@ def test_a_storm_of_signals_reads_the_file_once_more_and_keeps_no_worker_waiting
         assert reloads.files.changed()
         watching = asyncio.create_task(reloads.watch())
         reloads.soon()
-        while not slow.told:
-            await asyncio.sleep(0.01)
-        for _ in range(1000):
-            reloads.soon()
-        waits = asyncio.create_task(reloads.lock.acquire())  # as a new worker does
-        slow.answer(reloads.number, "an issuer is unhealthy")
         async with asyncio.timeout(10):
-            await waits
-            reloads.lock.release()
+            while not slow.told:
+                await asyncio.sleep(0.01)
+            for _ in range(1000):
+                reloads.soon()
+            async with reloads.lock:  # as a new worker does
+                assert slow.told == ["prepare"]
+            slow.answer(slow.number, "an issuer is unhealthy")
             while len(slow.told) < 3:
                 await asyncio.sleep(0.01)
-            slow.answer(reloads.number, "an issuer is unhealthy")
+            slow.answer(slow.number, "an issuer is unhealthy")
             await asyncio.sleep(1.0)
         watching.cancel()
-        return reloads.number, slow.told
+        return slow.told
 
-    assert asyncio.run(run()) == (3, ["prepare", "abort"] * 2)
+    assert asyncio.run(run()) == ["prepare", "abort"] * 2
+
+
+def test_a_worker_that_joins_while_others_prepare_prepares_too(tmp_path: Path) -> None:
+    file = tmp_path / "authn.yaml"
+    file.write_text(NOBODY)
+
+    async def run() -> tuple[bool, int, list[str], list[str]]:
+        members: set[Member] = set()
+        reloads = Reloads(str(file), NOBODY.encode(), members, Registry())
+        slow = Worker(members, {"prepare": Worker.stall})
+        file.write_text(NOBODY + "# new\n")
+        reloading = asyncio.create_task(reloads.reload())
+        while not slow.told:
+            await asyncio.sleep(0)
+        async with reloads.lock:
+            assert (reloads.number, reloads.text) == (1, NOBODY)  # what it is given
+            late = Worker(members)
+        slow.answer(slow.number, "")
+        return await reloading, reloads.number, slow.told, late.told
+
+    assert asyncio.run(run()) == (True, 2, ["prepare", "commit"], ["prepare", "commit"])
 
 
 def test_without_a_worker_the_file_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

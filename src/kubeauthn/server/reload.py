@@ -8,10 +8,11 @@
    metrics) after the last one has said that it is done: from then on nobody gets an old answer.
 
 Between the first worker's change and the last one's lies as long as a message takes: answers of that moment may be of
-either configuration, as they may be with one worker for a request that is under way. A worker that starts meanwhile
-waits until the reload is over. One that vanishes does not count, and its successor gets what is in force; but if none
-is left that has prepared it, nobody has seen that its issuers are healthy, and nothing changes. One that was told to
-change and does not say that it has is ended.
+either configuration, as they may be with one worker for a request that is under way. A worker that starts while others
+prepare gets what is in force at once, and prepares too; only the change itself and its joining wait for each other. One
+that vanishes does not count, and its successor gets what is in force; but if none is left that has prepared it, nobody
+has seen that its issuers are healthy, and nothing changes. One that was told to change and does not say that it has is
+ended.
 """
 
 from __future__ import annotations
@@ -74,7 +75,10 @@ class Reloads:
         _tell_without_effect(self.configuration)
         self.text = content.decode("utf-8-sig")
         self.number = 1
+        self._last_number = 1
         self.lock = asyncio.Lock()
+        """Held while a worker joins, and while all change."""
+        self._reloading = asyncio.Lock()
         self.files = WatchedFiles([path])
         self._members = members
         self._asked = asyncio.Event()
@@ -113,9 +117,9 @@ class Reloads:
     async def reload(self) -> bool:
         """True if another configuration is in force now. Never raises: what went wrong is told in the log."""
         fields: dict[str, Any]
-        async with self.lock:
+        async with self._reloading:
             try:
-                changed = await self._reload_locked()
+                changed = await self._reload_alone()
             except KubeauthnError as error:
                 self._tell("failure")
                 fields = {"file": self.path, "reason": str(error), "in_force": self.configuration.source}
@@ -133,30 +137,36 @@ class Reloads:
                 _log.info("configuration reloaded", extra={"fields": fields})
             return changed
 
-    async def _reload_locked(self) -> bool:
+    async def _reload_alone(self) -> bool:
         content = read_bounded(self.path, TEXT_BYTES, pipes=False)
         if content == self.text.encode() or content.removeprefix(b"\xef\xbb\xbf") == self.text.encode():
             return False
         configuration = read_checked(content, self.path)
         if configuration.anonymous != self.configuration.anonymous:
             raise EnvironmentFailure("anonymous may not change while the server runs: start it again for that")
-        number, text = self.number + 1, content.decode("utf-8-sig")
-        self.number = number  # a number that failed is not used again
-        members = set(self._members)
-        prepared = False
+        self._last_number += 1  # a number that failed is not used again
+        number, text = self._last_number, content.decode("utf-8-sig")
+        told: set[Member] = set()
+        decided = False
         try:
-            prepared = await self._prepared(members, number, text)
+            while not decided:
+                fresh = self._members - told
+                told |= fresh
+                if not await self._prepared(fresh, number, text):
+                    return False  # the file changed again meanwhile, and is read again in a moment
+                async with self.lock:
+                    if self._members - told:
+                        continue  # a worker has joined meanwhile
+                    left = told & self._members
+                    if told and not left:
+                        raise EnvironmentFailure("no worker is left of those that prepared it")
+                    # It is decided: whoever joins from here on gets it.
+                    decided, self.number, self.configuration, self.text = True, number, configuration, text
+                    await self._commit(left, number)
         finally:
-            for member in members & self._members if not prepared else ():
-                member.channel.send(op="abort", number=number)
-        if not prepared:
-            return False  # the file changed again meanwhile, and is read again in a moment
-        left = members & self._members
-        if members and not left:
-            raise EnvironmentFailure("no worker is left of those that prepared it")
-        # It is decided: whoever joins from here on gets it.
-        self.configuration, self.text = configuration, text
-        await self._commit(left, number)
+            if not decided:
+                for member in told & self._members:
+                    member.channel.send(op="abort", number=number)
         _tell_without_effect(configuration)
         return True
 
