@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -18,6 +19,7 @@ from kubeauthn.testing import CertificateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
     from pathlib import Path
     from typing import Self
 
@@ -176,10 +178,10 @@ def _command_line(pid: int) -> bytes:
         return b""
 
 
-def write_certificate(ca: CertificateAuthority, directory: Path) -> bytes:
+def write_certificate(ca: CertificateAuthority, directory: Path, *, not_after: datetime | None = None) -> bytes:
     """A new one, in place of the old. Returns it in DER."""
     directory.mkdir(exist_ok=True)
-    pair = ca.issue_server()
+    pair = ca.issue_server(not_after=not_after, not_before=not_after and not_after - timedelta(days=1))
     for name, content in (("tls.crt", pair.chain_pem), ("tls.key", pair.key_pem)):
         (directory / f"{name}.new").write_bytes(content)
         (directory / f"{name}.new").rename(directory / name)

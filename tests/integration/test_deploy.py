@@ -31,10 +31,11 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Every series of a server that has decided, refused and reloaded, well and badly: name to labels."""
     from prometheus_client.parser import text_string_to_metric_families
 
-    file = tmp_path_factory.mktemp("serve") / "authentication.yaml"
+    folder = tmp_path_factory.mktemp("serve")
+    file = folder / "authentication.yaml"
     with Issuer() as issuer:
         file.write_text(configuration(issuer))
-        with Serve(file) as server:
+        with Serve(file, tls=folder / "tls") as server:
             server.ready()
             server.review(issuer.token("jane", audience="kubernetes"))
             server.review("garbage")

@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -126,6 +127,27 @@ def test_a_worker_that_dies_right_after_it_was_replaced_is_no_crash_loop(
         os.kill(young, signal.SIGKILL)
         until(lambda: all_replaced(serve, {*before, young}, 1) and answers(serve, token), "a new worker")
         assert served(serve) == new
+
+
+def end_told(serve: Serve) -> float:
+    lines = [line for line in serve.metrics().splitlines() if line.startswith("kubeauthn_certificate_expiry")]
+    [line] = lines
+    return float(line.split()[1])
+
+
+def test_a_certificate_that_has_expired_does_not_replace_one_that_has_not(file: Path, tmp_path: Path) -> None:
+    """An old one put back by mistake on a Friday: every client would refuse the connection."""
+    now = datetime.now(UTC)
+    with Serve(file, tls=tmp_path / "tls") as serve:
+        before, workers, ends = served(serve.ready()), serve.workers(), end_told(serve)
+        assert ends > now.timestamp()
+        write_certificate(serve.ca, tmp_path / "tls", not_after=now - timedelta(minutes=1))
+        assert serve.said("the new certificate is not used")[0]["reason"].endswith(": has expired")
+        assert (served(serve), serve.workers(), end_told(serve)) == (before, workers, ends)
+        soon = (now + timedelta(hours=2)).replace(microsecond=0)
+        expected = write_certificate(serve.ca, tmp_path / "tls", not_after=soon)
+        until(lambda: served(serve) == expected, "the next one is used")
+        assert end_told(serve) == soon.timestamp()
 
 
 def pair_on_p521(directory: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,14 @@ def test_a_pipe_holds_no_more_than_it_holds() -> None:
     with pytest.raises(EnvironmentFailure, match="larger than"):
         in_a_pipe(bytes(4 << 20))
     assert len(os.listdir("/dev/fd")) == before
+
+
+def test_when_a_certificate_is_over_is_told_of_the_first_of_the_chain(authority: CertificateAuthority) -> None:
+    ends = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
+    pair = authority.issue_server(not_after=ends)
+    chain = b"of the server\n" + pair.certificate_pem + authority.certificate_pem
+    assert Certificates(chain, pair.key_pem).ends() == ends.timestamp()
+    assert Certificates(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", b"").ends() == float("inf")
 
 
 def test_the_key_is_not_shown_and_travels() -> None:

@@ -82,7 +82,13 @@ def run(arguments: Namespace, world: World) -> int:
                 raise EnvironmentFailure(f"{files.shown()}: could not be tried in time on this busy machine") from None
         log_lines.configure(options.log_format)
         content = read_bounded(arguments.file, TEXT_BYTES)
-        supervisor = Supervisor(arguments.file, content, files, respawn=lambda found: server.replace_workers(found))
+        supervisor = Supervisor(
+            arguments.file,
+            content,
+            files,
+            respawn=lambda found: server.replace_workers(found),
+            in_use=certificates,
+        )
         server = Server(
             listening,
             certificates,

@@ -32,6 +32,15 @@ class Certificates:
     key: bytes = field(repr=False)
     client_ca: bytes = b""
 
+    def ends(self) -> float:
+        """When the server's certificate is over, in unix seconds."""
+        from cryptography import x509
+
+        try:
+            return x509.load_pem_x509_certificate(self.chain).not_valid_after_utc.timestamp()
+        except ValueError:  # OpenSSL has read it, and that is what counts
+            return float("inf")
+
     @contextmanager
     def as_paths(self) -> Iterator[tuple[str, str, str]]:
         """For those who take nothing but paths. Each can be opened once, and is gone afterwards."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import math
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from kubeauthn.errors import EnvironmentFailure
@@ -37,6 +39,8 @@ class Supervisor:
         content: bytes,
         certificates: CertificateFiles | None = None,
         respawn: Callable[[Certificates], None] | None = None,
+        *,
+        in_use: Certificates | None = None,
     ) -> None:
         self._doorbell, self.doorbell = doorbells()
         self._doorbell.setblocking(False)
@@ -49,6 +53,10 @@ class Supervisor:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.new_event_loop()
         self._reloads = Reloads(path, content, self._members, self._metrics)
+        if in_use is not None:
+            self._tell_end(in_use)
+            if in_use.ends() <= time.time():
+                _log.warning("the certificate has expired")
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="supervisor", daemon=True).start()
@@ -152,6 +160,8 @@ class Supervisor:
                 undecided = False
                 try:
                     found = files.read(pipes=False)
+                    if found.ends() <= time.time():
+                        raise EnvironmentFailure(f"{files.shown()}: has expired")
                     await asyncio.to_thread(try_out, files, found)
                 except TimeoutError:
                     undecided = True  # nothing is known of them: a busy machine must not keep the old ones for good
@@ -168,3 +178,12 @@ class Supervisor:
                     continue
                 _log.info("the certificate changed: workers are replaced, one after the other")
                 respawn(found)
+                self._tell_end(found)
+
+    def _tell_end(self, certificates: Certificates) -> None:
+        gauge = self._metrics.gauge(
+            "kubeauthn_certificate_expiry_timestamp_seconds", "When the server's certificate is over."
+        )
+        ends = certificates.ends()
+        if math.isfinite(ends):
+            gauge.cell().value = ends
