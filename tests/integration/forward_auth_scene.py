@@ -78,6 +78,8 @@ class Scene:
     issuer: Issuer
     direct: Callable[[], httpx2.Client]
     """A client of `kubeauthn serve` itself."""
+    original_uri: str
+    """The header that the server believes about what was asked for."""
     arrived: list[list[tuple[str, str]]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     """What the service was asked for, each time."""
@@ -134,7 +136,7 @@ def scene_behind(command: Command, folder: Path, *, tls: bool, original_uri: str
             proxy = f"127.0.0.1:{port}"
             places = Places(proxy, server.address.partition("://")[2], service, folder, folder / "authority.pem")
             with _running(command(places), port, folder / "proxy.log"):
-                yield Scene(f"http://{proxy}", issuer, server.client, arrived, paths)
+                yield Scene(f"http://{proxy}", issuer, server.client, original_uri, arrived, paths)
 
 
 @contextmanager
@@ -182,7 +184,7 @@ def _running(command: Sequence[str], port: int, log: Path) -> Iterator[None]:
 # What holds behind every proxy
 
 
-def check_two_hundred_groups(scene: Scene) -> None:
+def two_hundred_groups_arrive_whole(scene: Scene) -> None:
     token = scene.issuer.token("jäne", groups=GROUPS, team="a,b")
     assert scene.get("/page", token).status_code == 200
     user = user_from_headers(scene.last())
@@ -192,7 +194,7 @@ def check_two_hundred_groups(scene: Scene) -> None:
     assert user.extra["example.com/team"] == ("a,b",)
 
 
-def check_nothing_smuggled(scene: Scene) -> None:
+def what_a_client_says_of_itself_never_arrives(scene: Scene) -> None:
     """Not even for a user who has no groups and no extra values, so that there is nothing to overwrite it with."""
     assert scene.get("/page", scene.issuer.token("jane"), **SMUGGLED).status_code == 200
     about_the_user = {
@@ -206,7 +208,7 @@ def check_nothing_smuggled(scene: Scene) -> None:
     assert not [name for name, _ in scene.last() if name.lower() == "authorization"]
 
 
-def check_refusals(scene: Scene) -> None:
+def no_token_and_a_bad_one_are_told_so(scene: Scene) -> None:
     before = len(scene.arrived)
     refused = scene.get("/page", **SMUGGLED)
     assert refused.status_code == 401
@@ -218,8 +220,8 @@ def check_refusals(scene: Scene) -> None:
     assert len(scene.arrived) == before
 
 
-def check_anonymous_paths(scene: Scene, header: str, *, cleaned: Sequence[str] = ()) -> None:
-    """Those of the request, and not of a header that the client sent. Some proxies clean paths before all else."""
+def anonymous_paths_are_those_of_the_request_and_not_of_a_header(scene: Scene, *, cleaned: Sequence[str] = ()) -> None:
+    """Behind those that tell what was asked for. Some clean paths before all else."""
     assert scene.get("/healthz?verbose").status_code == 200
     user = user_from_headers(scene.last())
     assert user is not None
@@ -229,11 +231,11 @@ def check_anonymous_paths(scene: Scene, header: str, *, cleaned: Sequence[str] =
             assert scene.get(path).status_code == 200
             assert scene.paths[-1] == "/healthz", "what is let through is what was asked about"
         else:
-            assert scene.get(path, **{header: "/healthz"}).status_code == 401, path
+            assert scene.get(path, **{scene.original_uri: "/healthz"}).status_code == 401, path
     assert scene.get("/healthz", "bad").status_code == 401
 
 
-def check_a_body_passes(scene: Scene) -> None:
+def a_body_and_the_headers_that_a_service_needs_pass(scene: Scene) -> None:
     headers = {
         "Authorization": f"Bearer {scene.issuer.token('jane')}",
         "Content-Type": "application/json",
@@ -244,3 +246,17 @@ def check_a_body_passes(scene: Scene) -> None:
     arrived = {name.lower(): value for name, value in scene.last()}
     assert arrived["content-type"] == "application/json"
     assert arrived["cookie"] == "a=b"
+
+
+Case = Callable[[Scene], None]
+
+
+def cases(*more: Case) -> pytest.MarkDecorator:
+    """One test for each of what holds behind every proxy, and of those that hold behind this one too."""
+    behind_every_proxy: tuple[Case, ...] = (
+        two_hundred_groups_arrive_whole,
+        what_a_client_says_of_itself_never_arrives,
+        no_token_and_a_bad_one_are_told_so,
+        a_body_and_the_headers_that_a_service_needs_pass,
+    )
+    return pytest.mark.parametrize("case", [pytest.param(one, id=one.__name__) for one in (*behind_every_proxy, *more)])

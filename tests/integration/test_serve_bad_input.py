@@ -25,12 +25,6 @@ JSON = {"content-type": "application/json"}
 
 
 @pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def running(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     directory = tmp_path_factory.mktemp("serve")
     file = directory / "authn.yaml"

@@ -17,33 +17,15 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kubeauthn.testing import CertificateAuthority, Issuer
+from kubeauthn.testing import CertificateAuthority
 from tests.integration.container_image import why_not
-from tests.integration.serve_process import PATIENCE, Serve, configuration, review, until, write_certificate
+from tests.integration.serve_process import PATIENCE, Serve, review, until, write_certificate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer() as running:
-        yield running
-
-
-@pytest.fixture
-def file(issuer: Issuer, tmp_path: Path) -> Path:
-    path = tmp_path / "authn.yaml"
-    path.write_text(configuration(issuer))
-    return path
-
-
-@pytest.fixture
-def token(issuer: Issuer) -> str:
-    return issuer.token("jane", audience="kubernetes")
 
 
 @pytest.fixture

@@ -34,12 +34,6 @@ from kubeauthn.testing._listener import Listener, handshake
 OPAQUE = "opaque-0123456789"
 
 
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer() as running:
-        yield running
-
-
 def configuration(url: str):
     return load_configuration(
         json.dumps(

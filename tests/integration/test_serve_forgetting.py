@@ -24,13 +24,6 @@ def issuer() -> Iterator[Issuer]:
 
 
 @pytest.fixture
-def file(issuer: Issuer, tmp_path: Path) -> Path:
-    path = tmp_path / "authn.yaml"
-    path.write_text(configuration(issuer))
-    return path
-
-
-@pytest.fixture
 def serve(file: Path) -> Iterator[Serve]:
     with Serve(file) as running:
         yield running.ready()

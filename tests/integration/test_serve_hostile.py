@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def serve(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     file = tmp_path_factory.mktemp("serve") / "authn.yaml"
     file.write_text(configuration(issuer))

@@ -19,24 +19,10 @@ from kubeauthn.server import limits
 from kubeauthn.server.granian_server import still_runs
 from kubeauthn.server.listening import Listening, alone_at, bound_alone
 from kubeauthn.testing import Issuer
-from tests.integration.serve_process import PATIENCE, Serve, configuration, until, write_certificate
+from tests.integration.serve_process import PATIENCE, Serve, until, write_certificate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer() as running:
-        yield running
-
-
-@pytest.fixture
-def file(issuer: Issuer, tmp_path: Path) -> Path:
-    path = tmp_path / "authn.yaml"
-    path.write_text(configuration(issuer))
-    return path
 
 
 def second(file: Path, listen: str) -> subprocess.CompletedProcess[str]:

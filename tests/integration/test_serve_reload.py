@@ -25,12 +25,6 @@ RELOADED = "configuration reloaded"
 NOT_RELOADED = "the configuration was not reloaded"
 
 
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer() as running:
-        yield running
-
-
 @pytest.fixture
 def file(issuer: Issuer, tmp_path: Path) -> Path:
     path = tmp_path / "authn.yaml"

@@ -29,25 +29,7 @@ from tests.integration.serve_process import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def issuer() -> Iterator[Issuer]:
-    with Issuer() as running:
-        yield running
-
-
-@pytest.fixture
-def file(issuer: Issuer, tmp_path: Path) -> Path:
-    path = tmp_path / "authn.yaml"
-    path.write_text(configuration(issuer))
-    return path
-
-
-@pytest.fixture
-def token(issuer: Issuer) -> str:
-    return issuer.token("jane", audience="kubernetes", groups=["dev", "ops"])
+    pass
 
 
 def test_versions_protocols_and_paths(file: Path, tmp_path: Path, token: str) -> None:
