@@ -131,7 +131,9 @@ def test_more_connections_than_there_are_descriptors_for_wait(file: Path, issuer
                 stack.enter_context(socket.create_connection((host, int(port)), timeout=PATIENCE))
             until(lambda: opened(serve) >= before + 40, "as many as there may be were taken")
             time.sleep(0.5)
-            assert opened(serve) <= before + 44
+            assert (
+                opened(serve) <= before + 44 + 8
+            )  # a look at its connections, or at an issuer, takes some for a moment
         assert serve.review(token)["authenticated"] is True
 
 

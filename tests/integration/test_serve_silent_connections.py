@@ -41,7 +41,13 @@ def test_many_are_ended_where_descriptors_are_few():
         highest = max(int(name) for name in os.listdir("/proc/self/fd"))
         resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 2, hard))
         try:
-            until(lambda: end_silent(0.1) >= 40, "all are ended, as often as they are found")
+            ended: list[int] = []
+
+            def all_ended() -> bool:
+                ended.append(end_silent(0.1))
+                return sum(ended) == 40
+
+            until(all_ended, "all are ended")
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             for descriptor in spares:
