@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 from kubeauthn._core import execwire, limits
@@ -61,8 +62,15 @@ class ExecPlugin:
         self._is_terminal = is_terminal
         self._hints = HintLimit()
         self._last: Credential | None = None
+        self._source: Callable[[], RefreshedSource | None] = lambda: None
         if config.api_version == execwire.V1ALPHA1:
             _warn_of_v1alpha1(config.command)
+
+    def new_source(self) -> RefreshedSource:
+        """A source of this plugin's credentials, which hears what becomes of those with an external signer."""
+        source = RefreshedSource(self.make_credential, clock=self._clock)
+        self._source = weakref.ref(source)  # it holds us already
+        return source
 
     def make_credential(self) -> Credential:
         config = self.config
@@ -87,7 +95,7 @@ class ExecPlugin:
         if credential.signer:
             from kubeauthn.client.signer_source import signed_credential
 
-            credential = signed_credential(credential, self._options)
+            credential = signed_credential(credential, self._options, refused=self._refused_by_alert, unfit=self._unfit)
         # 6. What the metrics want to know of certificates.
         self._note_certificate(credential)
         return credential
@@ -154,6 +162,16 @@ class ExecPlugin:
             found.add_note(hint)
         return found
 
+    def _refused_by_alert(self, chain: tuple[bytes, ...]) -> None:
+        source, credential = self._source(), with_chain(self._last, chain)
+        if source is not None and credential is not None:
+            source.refused(credential)
+
+    def _unfit(self, chain: tuple[bytes, ...], reason: str) -> None:
+        source, credential = self._source(), with_chain(self._last, chain)
+        if source is not None and credential is not None:
+            source.lost(credential, reason)
+
     def _note_certificate(self, credential: Credential) -> None:
         old = self._last.identity if self._last else None
         new = credential.identity
@@ -161,6 +179,11 @@ class ExecPlugin:
             metrics.listener().certificate_rotated(self._clock() - old.not_before)
         metrics.set_certificate_expiry(self, new.not_after if new else None)
         self._last = credential
+
+
+def with_chain(last: Credential | None, chain: tuple[bytes, ...]) -> Credential | None:
+    """What was made last, if it shows this chain. Connections are still made with contexts of an earlier one."""
+    return last if last is not None and getattr(last.identity, "chain", None) == chain else None
 
 
 def exec_proxy_switched_on(user: User, asked: bool | None = None) -> bool:
@@ -189,8 +212,7 @@ def shared_exec_source(config: ExecConfig, cluster: Cluster, options: ExecOption
     with _shared_lock:
         source = _shared.get(key)
         if source is None:
-            plugin = exec_plugin(config, cluster, options)
-            source = _shared[key] = RefreshedSource(plugin.make_credential)
+            source = _shared[key] = exec_plugin(config, cluster, options).new_source()
         return source
 
 

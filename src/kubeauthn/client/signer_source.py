@@ -18,14 +18,14 @@ from kubeauthn._core.interaction import IF_AVAILABLE, gets_the_terminal
 from kubeauthn._core.kubeconfig.model import AuthProvider
 from kubeauthn._core.policy import permitted_path
 from kubeauthn._core.signerwire import SigningAlgorithm
-from kubeauthn._core.signing_identity import signing_identity
+from kubeauthn._core.signing_identity import SigningIdentity, signing_identity
 from kubeauthn._core.signing_pause import SigningPause
 from kubeauthn._core.stored_pin import pin_descriptor, stores_pin
 from kubeauthn._io.lookup import find_executable, why_not_found
 from kubeauthn._io.process import run_plugin
 from kubeauthn._io.terminal import stdin_is_terminal
 from kubeauthn.client import metrics
-from kubeauthn.client.exec_source import ExecOptions
+from kubeauthn.client.exec_source import ExecOptions, with_chain
 from kubeauthn.client.refreshed import Clock, RefreshedSource
 from kubeauthn.errors import (
     AuthProviderError,
@@ -68,6 +68,19 @@ class ExternalSigner:
             raise AuthProviderError(f"the {NAME} auth-provider needs {signerwire.PATH_KEY}")
 
     def make_credential(self) -> Credential:
+        identity = self.fetch_identity(refused=self._refused_by_alert, unfit=self._unfit)
+        # Used until it ends, a server refuses it, or the signer has another key by now.
+        metrics.set_certificate_expiry(self, identity.not_after)
+        self._last = Credential(identity=identity, expires_at=identity.not_after)
+        return self._last
+
+    def fetch_identity(
+        self,
+        *,
+        refused: Callable[[tuple[bytes, ...]], None],
+        unfit: Callable[[tuple[bytes, ...], str], None],
+    ) -> SigningIdentity:
+        """The certificate, asked for anew. The two are told, with its chain, when it is of no more use."""
         from kubeauthn._io.tls_signer import check_support
 
         # 1. Can this interpreter use such a certificate at all? Else nobody is asked for anything.
@@ -81,17 +94,13 @@ class ExternalSigner:
         except CredentialError as error:
             self._note_pin(error)
             raise
-        identity = signing_identity(
+        return signing_identity(
             chain,
             self.sign,
             self._clock(),
-            refused=lambda: self._refused_by_alert(chain),
-            unfit=lambda reason: self._unfit(chain, reason),
+            refused=lambda: refused(chain),
+            unfit=lambda reason: unfit(chain, reason),
         )
-        # 3. Used until it ends, a server refuses it, or the signer has another key by now.
-        metrics.set_certificate_expiry(self, identity.not_after)
-        self._last = Credential(identity=identity, expires_at=identity.not_after)
-        return self._last
 
     def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
         """One signature, which the TLS bridge verifies before it is used."""
@@ -203,18 +212,13 @@ class ExternalSigner:
             raise PluginReplyError(f"external signer {self.command}: {error}", hint=error.hint) from None
 
     def _refused_by_alert(self, chain: tuple[bytes, ...]) -> None:
-        if (credential := self._last_with(chain)) is not None:
+        if (credential := with_chain(self._last, chain)) is not None:
             self.source.refused(credential)
 
     def _unfit(self, chain: tuple[bytes, ...], reason: str) -> None:
         """The token may have been given another key, and a certificate for it, since this one was fetched."""
-        if (credential := self._last_with(chain)) is not None:
+        if (credential := with_chain(self._last, chain)) is not None:
             self.source.lost(credential, reason)
-
-    def _last_with(self, chain: tuple[bytes, ...]) -> Credential | None:
-        """Not a later one: connections are still made with contexts of an earlier."""
-        last = self._last
-        return last if last is not None and getattr(last.identity, "chain", None) == chain else None
 
     def _after_fork(self) -> None:
         self._one_person = threading.Lock()
@@ -225,12 +229,22 @@ _shared: dict[tuple[AuthProvider, ExecOptions], ExternalSigner] = {}
 _shared_lock = threading.Lock()
 
 
-def signed_credential(credential: Credential, options: ExecOptions) -> Credential:
-    """What an exec plugin returned, with the certificate of the signer that it named."""
-    signer = _shared_signer(AuthProvider(NAME, credential.signer), options)
-    made = signer.make_credential()  # anew each time: the plugin was run because the last one did not hold
-    ends = [at for at in (credential.expires_at, made.expires_at) if at is not None]
-    return Credential(token=credential.token, identity=made.identity, expires_at=min(ends))
+def signed_credential(
+    credential: Credential,
+    options: ExecOptions,
+    *,
+    refused: Callable[[tuple[bytes, ...]], None],
+    unfit: Callable[[tuple[bytes, ...], str], None],
+) -> Credential:
+    """What an exec plugin returned, with the certificate of the signer that it named.
+
+    Both come anew, and whoever ran the plugin is told when they are of no more use: it may name another signer then.
+    """
+    identity = _shared_signer(AuthProvider(NAME, credential.signer), options).fetch_identity(
+        refused=refused, unfit=unfit
+    )
+    ends = [at for at in (credential.expires_at, identity.not_after) if at is not None]
+    return Credential(token=credential.token, identity=identity, expires_at=min(ends))
 
 
 def shared_signer_source(entry: AuthProvider, options: ExecOptions) -> RefreshedSource:
