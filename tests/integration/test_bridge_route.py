@@ -16,7 +16,9 @@ from kubeauthn._secret import Secret
 from kubeauthn.client.access import open_access
 from kubeauthn.plugins.bridge.route import LOOK_SECONDS, AccessRoute
 from kubeauthn.testing import ApiServer, ProxyPlugin
+from tests.integration.signer_scene import SignerProgram, issue
 from tests.integration.test_bridge_kubectl import Home
+from tests.integration.test_tls_signer_by_exec import naming
 
 KUBECONFIG = """
 apiVersion: v1
@@ -192,3 +194,21 @@ def test_a_kubeconfig_that_changed_for_others_keeps_what_a_person_was_asked_for(
         return sent
 
     assert asyncio.run(scene()) == [b"Bearer asked", b"Bearer other"]
+
+
+@pytest.mark.parametrize("named_by", ["kubeconfig", "exec plugin"])
+def test_after_a_tls_alert_the_next_request_has_the_new_certificate(server: ApiServer, tmp_path: Path, named_by: str):
+    signer = SignerProgram(tmp_path / "token", server.ca)
+    user = signer.user() if named_by == "kubeconfig" else naming(tmp_path, signer).user()
+    file = server.write_kubeconfig(tmp_path / "config", user)
+
+    async def scene() -> list[object]:
+        route = AccessRoute(lambda: open_access(kubeconfig=str(file)), [str(file)])
+        first = await plan_of(route, Asked(b"GET", b"/"))
+        signer.show(issue(server.ca, signer.key))
+        first.mark.identity.refused()  # what a connection calls that meets the alert
+        return [first.mark.identity, (await plan_of(route, Asked(b"GET", b"/"))).mark.identity]
+
+    old, new = asyncio.run(scene())
+    assert old != new
+    assert signer.count("CertificateRequest") == 2

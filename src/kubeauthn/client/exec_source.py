@@ -230,6 +230,13 @@ def forget_shared_sources() -> None:
         _shared.clear()
 
 
+def forget_shared_source(source: object) -> None:
+    """Drop one, for a program that goes on without it: a local proxy ends when nothing leads through it any more."""
+    with _shared_lock:
+        for key in [key for key, shared in _shared.items() if shared is source]:
+            del _shared[key]
+
+
 def _after_fork_in_child() -> None:
     global _shared_lock
     _shared_lock = threading.Lock()

@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from kubeauthn._core.execproxy import ProxyIdentity
 from kubeauthn._core.signing_identity import SigningIdentity
 from kubeauthn._io.carrier.destination import address_of, host_header, path_prefix
 from kubeauthn._io.carrier.dialling import Address
 from kubeauthn._io.carrier.plan import Asked, Plan
 from kubeauthn._io.carrier.pool import Pool
+from kubeauthn.client.exec_source import forget_shared_source
 from kubeauthn.errors import CredentialError, KubeauthnError, PluginFailed, UpstreamError
 
 if TYPE_CHECKING:
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from kubeauthn._core.credential import ClientIdentity, Credential
     from kubeauthn.client.access import Access
 
-KEPT_SECONDS = 1.0
-"""How long a credential is used without asking its source."""
 LOOK_SECONDS = 2.0
 """How often the kubeconfig's files, and those that it names, are looked at for a change."""
 _POOLS = 4
@@ -41,8 +41,6 @@ class AccessRoute:
         self._seen = self._signature()
         self._look_at = time.monotonic() + LOOK_SECONDS
         self._pools: dict[ClientIdentity | None, Pool] = {}
-        self._credential: Credential | None = None
-        self._until = 0.0
         self._offered: Credential | None = None
         self._use(open_again())
 
@@ -58,12 +56,11 @@ class AccessRoute:
         now = time.monotonic()
         if now >= self._look_at:
             self._look(now)
-        credential = self._credential
         if asked.head.value(b"authorization") is not None:
             return self._planned(asked, None)
         if self._offered is not None and self.has_offer:
             return self._planned(asked, self._offered)
-        if credential is not None and now < self._until and credential.usable(time.time()):
+        if (credential := self._access.credential_at_hand()) is not None:
             return self._planned(asked, credential)
         return self._with_credential(asked)
 
@@ -74,7 +71,6 @@ class AccessRoute:
         if credential is self._offered:
             self._offered = None
             return await self._with_credential(asked)
-        self._credential = None
         access = self._access
         with self._naming_the_log():
             renewed = await access.renew_async(credential)  # type: ignore[arg-type]  # the mark is ours
@@ -89,7 +85,6 @@ class AccessRoute:
             raise UpstreamError(f"{reason}{self._see_log()}")
         if credential is None or credential.route is None:
             return None
-        self._credential = None
         access = self._access
         with self._naming_the_log():
             replaced = await access.replace_lost_async(credential, reason)
@@ -100,8 +95,6 @@ class AccessRoute:
             if status == 401:
                 self._offered = None
         elif plan.mark is not None:
-            if status == 401:
-                self._credential = None
             self._access.answered(plan.mark, status)  # type: ignore[arg-type]  # the mark is ours
             if status in _A_PROXYS_OWN and plan.mark.route is not None:  # type: ignore[attr-defined]  # likewise
                 # What it says of that is on its standard error, and the log takes the last line of that along.
@@ -129,7 +122,6 @@ class AccessRoute:
             while access is not self._access:
                 access = self._access
                 credential = await access.credential_async()
-        self._credential, self._until = credential, time.monotonic() + KEPT_SECONDS
         return self._planned(asked, credential)
 
     def _planned(self, asked: Asked, credential: Credential | None) -> Plan:
@@ -151,10 +143,17 @@ class AccessRoute:
         identity = None if credential is None else credential.identity
         pool = self._pools.get(identity)
         if pool is None:
+            if isinstance(identity, ProxyIdentity):
+                self._let_go_of_proxies()
             pool = self._pools[identity] = Pool(self._address(credential))
             if len(self._pools) > _POOLS:  # certificates that were replaced
                 self._pools.pop(next(iter(self._pools))).close()
         return pool
+
+    def _let_go_of_proxies(self) -> None:
+        """A key holds the proxy that it leads to. One that was replaced has what still goes through it, no more."""
+        for identity in [each for each in self._pools if isinstance(each, ProxyIdentity)]:
+            self._pools.pop(identity).close()
 
     def _address(self, credential: Credential | None) -> Address:
         if credential is not None and credential.route is not None:
@@ -169,7 +168,7 @@ class AccessRoute:
     def _use(self, access: Access) -> None:
         self._access = access
         self._named = access.target.files if access.target is not None else ()
-        self._credential = self._offered = None
+        self._offered = None
         self.close()
         self._pools = {}
         cluster = access.cluster
@@ -191,6 +190,8 @@ class AccessRoute:
             return
         # Files change for others too, `kubectl config use-context` for one: nobody need log in again for that.
         if access.target is None or access.target != self._access.target:
+            if access.source is not self._access.source:
+                forget_shared_source(self._access.source)
             self._use(access)
 
     def _signature(self) -> list[tuple[int, int, int] | None]:
