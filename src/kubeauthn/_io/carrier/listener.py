@@ -7,9 +7,11 @@ import os
 import ssl
 from typing import TYPE_CHECKING
 
+from kubeauthn._io.carrier.door import CROWD, Door
 from kubeauthn._io.carrier.downstream import Downstream
 from kubeauthn._io.carrier.wires import Lower, TlsWire
 from kubeauthn._io.descriptors import make_room
+from kubeauthn._io.tcp_peer import is_this_users
 from kubeauthn.errors import EnvironmentFailure
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 CONNECTIONS = 4096
 SHAKING_HANDS = 256
 """Connections that have not shown a certificate yet. Anybody on this machine can open those to a port, so the oldest
-makes room: whoever holds them all for long keeps nobody out who shows one at once."""
+makes room: whoever holds them all for long keeps nobody out who shows one at once. This user's own stay the longest."""
 BACKLOG = 512
 _DESCRIPTORS = 2 * CONNECTIONS + SHAKING_HANDS + BACKLOG + 256
 """Each connection has one to the server, and a few files are open beside them."""
@@ -33,7 +35,7 @@ class Listener:
         self.route = route
         self._context = context
         self._connections: set[Downstream] = set()
-        self._shaking: dict[Downstream, TlsWire] = {}
+        self._shaking: dict[Downstream, _Incoming] = {}
         """The oldest first."""
         self._server: asyncio.Server | None = None
         self._idle_since = 0.0
@@ -50,12 +52,11 @@ class Listener:
     async def on_loopback(self, port: int = 0) -> int:
         self._start()
         try:
-            self._server = await asyncio.get_running_loop().create_server(
-                self._wire, "127.0.0.1", port, backlog=BACKLOG, reuse_address=True
-            )
+            door = Door(port, BACKLOG, lambda: len(self._shaking) >= CROWD)
         except OSError as error:
             raise EnvironmentFailure(f"127.0.0.1:{port} cannot be listened on: {error.strerror}") from None
-        bound: int = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.get_running_loop().create_server(self._wire, sock=door, backlog=BACKLOG)
+        bound: int = door.getsockname()[1]
         return bound
 
     @property
@@ -83,9 +84,10 @@ class Listener:
 
     # for the connections
 
-    def shakes_hands(self, connection: Downstream, wire: TlsWire) -> None:
+    def shakes_hands(self, connection: Downstream, wire: _Incoming) -> None:
         if len(self._shaking) >= SHAKING_HANDS:
-            self._shaking.pop(next(iter(self._shaking))).abort()
+            oldest = next((each for each, other in self._shaking.items() if not other.is_this_users()), None)
+            self._shaking.pop(oldest or next(iter(self._shaking))).abort()
         self._shaking[connection] = wire
 
     def opened(self, connection: Downstream) -> None:
@@ -115,7 +117,17 @@ class _Incoming(TlsWire):
     def __init__(self, listener: Listener, context: ssl.SSLContext) -> None:
         self._listener = listener
         self._connection = Downstream(listener)
+        self._asked = False
+        self._is_this_users: bool | None = None
         super().__init__(self._connection, context, None)
+
+    def is_this_users(self) -> bool | None:
+        """None where the kernel does not say. It is asked once, and only when places run out."""
+        if not self._asked:
+            self._asked = True
+            ends = (self._transport.get_extra_info(name) for name in ("peername", "sockname"))
+            self._is_this_users = is_this_users(*ends)
+        return self._is_this_users
 
     def opened(self, lower: Lower) -> None:
         super().opened(lower)
