@@ -98,8 +98,11 @@ def _connect_as(
 
 
 class _ClosesItself(WebSocket):
-    """After a failure to read nothing can come any more, and `PortForward` of the official client leaves it at that:
-    its thread ends, and the connection would stay open until the garbage collector finds it."""
+    """The official client does not always do it.
+
+    After a failure to read nothing can come any more, and its `PortForward` leaves it at that: the thread ends.
+    `stream` reads to the end, and lets go of it.
+    """
 
     def recv_frame(self) -> Any:
         try:
@@ -109,6 +112,9 @@ class _ClosesItself(WebSocket):
         except Exception:
             self.shutdown()  # type: ignore[no-untyped-call]
             raise
+
+    def __del__(self) -> None:
+        self.shutdown()  # type: ignore[no-untyped-call]
 
 
 def _connect(pool: PoolManager, url: str, server_url: str, headers: Headers) -> WebSocket:

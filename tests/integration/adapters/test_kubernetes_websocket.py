@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import struct
 
@@ -47,3 +48,12 @@ def test_a_connection_that_is_only_slow_stays_open():
         assert mine.fileno() != -1
         theirs.sendall(b"\x82\x02ok")
         assert websocket.recv_data_frame(True)[1].data == b"ok"
+
+
+def test_one_that_is_let_go_of_is_closed():
+    """As `stream` does it, which has read to the end. The socket alone would be closed too, with a warning."""
+    websocket, mine, theirs = pair()
+    with mine, theirs:
+        del websocket
+        gc.collect()  # the library has it refer to itself
+        assert mine.fileno() == -1
