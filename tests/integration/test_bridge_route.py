@@ -47,12 +47,22 @@ class Asked:
         ("/api", b"/api/v1/pods", b"/api/api/v1/pods"),
         ("/k8s", b"/k8s?x", b"/k8s/k8s?x"),
         ("/k8s", b"*", b"*"),
+        ("/k8s/zürich", b"/api", b"/k8s/z%C3%BCrich/api"),
+        ("/k8s/z%C3%BCrich", b"/api", b"/k8s/z%C3%BCrich/api"),
     ],
 )
 def test_the_servers_path_is_put_in_front_of_every_request(tmp_path: Path, path: str, target: bytes, expected: bytes):
     file = tmp_path / "config"
     file.write_text(KUBECONFIG.format(path=path))
     assert planned(file, Asked(b"OPTIONS" if target == b"*" else b"GET", target)).target == expected
+
+
+def test_a_server_whose_name_is_not_ascii_is_named_as_dns_has_it(tmp_path: Path):
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG.format(path="").replace("127.0.0.1:1", "zürich.example:6443"))
+    plan = planned(file, Asked(b"GET", b"/api"))
+    assert dict(plan.added)[b"Host"] == b"xn--zrich-kva.example:6443"
+    assert plan.pool.address.host == "zürich.example"  # which the resolver takes
 
 
 def planned(file: Path, asked: Asked) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from kubeauthn._core.kubeconfig.proxy import check_proxy_url, proxy_from_environment, split_url
 from kubeauthn._io.carrier.dialling import Address
@@ -49,10 +50,12 @@ def address_of(
 
 
 def host_header(cluster: Cluster) -> bytes:
-    """What `Host` says to the server: its address, as the kubeconfig spells it."""
-    return split_url(cluster.server).netloc.rpartition("@")[2].encode()
+    """What `Host` says to the server: its address, as the kubeconfig spells it; in ASCII, as DNS has it."""
+    address = split_url(cluster.server).netloc.rpartition("@")[2]
+    return address.encode() if address.isascii() else address.encode("idna")
 
 
 def path_prefix(cluster: Cluster) -> bytes:
     """A server behind a path, as some gateways have it."""
-    return split_url(cluster.server).path.rstrip("/").encode()
+    path = split_url(cluster.server).path.rstrip("/")
+    return "".join(each if each.isascii() else quote(each) for each in path).encode()
