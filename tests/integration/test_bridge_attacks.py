@@ -290,6 +290,14 @@ def test_a_bridge_that_is_not_there_is_told_with_how_to_find_those_that_are(home
         assert "hint: kubeauthn bridge list shows those that are" in ended.stderr
 
 
+def test_one_that_is_not_there_is_not_started(home: Home):
+    command = [sys.executable, "-P", "-m", "kubeauthn.plugins.bridge.credential", "abc"]
+    info = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "spec": {"interactive": false}}'
+    ended = home.run(*command, KUBERNETES_EXEC_INFO=info)
+    assert ended.returncode == 1
+    assert "there is no bridge abc" in ended.stderr
+
+
 def test_a_bridge_is_forgotten_once_it_does_not_run(home: Home, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_STATE_HOME", home.environ["XDG_STATE_HOME"])
     assert ask_through(home).stdout == "200\n"

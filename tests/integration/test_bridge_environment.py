@@ -16,6 +16,7 @@ import pytest
 
 from kubeauthn.plugins.bridge.environment import carried, differing, marks
 from kubeauthn.testing import ApiServer, PluginDirectory
+from tests.integration.proxy_parts import eventually
 from tests.integration.test_bridge_kubectl import KUBEAUTHN, Home
 
 # No kubectl is needed here: this is what one does with the bridge's kubeconfig.
@@ -116,6 +117,35 @@ def test_a_bridge_in_use_serves_no_other_environment(home: Home, server: ApiServ
         assert watch.poll() is None
     assert users(server) == ["first", "second", "first"]
     assert len(home.bridges()) == 2
+
+
+BESIDE = [*KUBEAUTHN, "bridge", "run", "--idle", "3", "--", sys.executable, "-c"]
+
+
+def test_nothing_is_left_of_a_bridge_that_was_beside_another(home: Home, server: ApiServer):
+    with watching(home, "one"):
+        assert home.run(*BESIDE, ASK, AWS_PROFILE="two").stdout == "200\n"
+        eventually(lambda: len(home.bridges()) == 1, "nothing kept of the one beside it")
+    assert users(server) == ["first", "second"]
+    (left,) = home.bridges()
+    assert left["running"]
+
+
+def test_a_command_that_goes_on_after_its_bridge_takes_along_what_is_left_of_it(home: Home):
+    with watching(home, "one"):
+        ended = home.run(*BESIDE, f"{ASK}\nimport time\ntime.sleep(7)", AWS_PROFILE="two")
+        assert ended.stdout == "200\n", ended.stderr
+        assert len(home.bridges()) == 1
+
+
+def test_a_bridge_beside_another_can_be_come_back_to_while_its_command_runs(home: Home, server: ApiServer):
+    """A shell for one, in which nobody asks for anything for longer than the bridge stays."""
+    twice = f"{ASK}\nimport os, time\ntime.sleep(7)\n{ASK}"
+    with watching(home, "one"):
+        ended = home.run(*BESIDE, twice, AWS_PROFILE="two")
+        assert ended.stdout == "200\n200\n", ended.stderr
+        eventually(lambda: len(home.bridges()) == 1, "nothing kept of the one beside it")
+    assert users(server) == ["first", "second", "second"]
 
 
 def test_another_window_is_not_another_environment(home: Home, server: ApiServer):

@@ -6,6 +6,7 @@ import json
 
 from kubeauthn.cli import failure
 from kubeauthn.cli.text import escaped
+from kubeauthn.errors import EnvironmentFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ def run(arguments: Namespace, world: World) -> int:
 
     rows = []
     for name in definition.names():
-        found = definition.load(name)
+        try:
+            found = definition.load(name)
+        except EnvironmentFailure:
+            if name in definition.names():
+                raise
+            continue  # it was forgotten just now
         rows.append((found, control.ask(name, "status")))
     if arguments.output == "json":
         world.say(

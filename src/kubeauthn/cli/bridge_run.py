@@ -19,4 +19,5 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, world: World) -> int:
-    return run_program(arguments.command, definition_at_hand(arguments), world, by="bridge run")
+    with definition_at_hand(arguments) as found:
+        return run_program(arguments.command, found, world, by="bridge run")

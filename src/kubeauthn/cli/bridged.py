@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from kubeauthn.cli.arguments import may_be_token
 from kubeauthn.cli.client_options import add_client_options, target_options
@@ -12,6 +13,7 @@ from kubeauthn.errors import EnvironmentFailure, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
 
     from kubeauthn.cli.world import World
     from kubeauthn.plugins.bridge.definition import Definition
@@ -52,13 +54,21 @@ def definition(arguments: Namespace, *, apart: str = "") -> Definition:
     )
 
 
-def definition_at_hand(arguments: Namespace) -> Definition:
+@contextmanager
+def definition_at_hand(arguments: Namespace) -> Iterator[Definition]:
     """The same, or one beside it where programs with another environment use it: its plugin ran there, not here."""
     from kubeauthn.plugins.bridge.environment import whole
     from kubeauthn.plugins.bridge.starting import serves_others
 
     found = definition(arguments)
-    return definition(arguments, apart=whole(os.environ)) if serves_others(found.name) else found
+    if not serves_others(found.name):
+        yield found
+        return
+    from kubeauthn.plugins.bridge.apart import in_use
+
+    environment = whole(os.environ)
+    with in_use(definition(arguments, apart=environment).name):
+        yield definition(arguments, apart=environment)
 
 
 def run_program(command: list[str], found: Definition, world: World, *, by: str) -> int:

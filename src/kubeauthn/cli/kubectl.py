@@ -22,4 +22,5 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(arguments: Namespace, world: World) -> int:
-    return run_program(["kubectl", *arguments.words], definition_at_hand(arguments), world, by="kubectl")
+    with definition_at_hand(arguments) as found:
+        return run_program(["kubectl", *arguments.words], found, world, by="kubectl")

@@ -21,6 +21,7 @@ from kubeauthn.errors import EnvironmentFailure, KubeauthnError
 from kubeauthn.plugin._proxy_harness import SOCKET_NAME, private_directory, remove, stay, stop_at_signals
 from kubeauthn.plugins.bridge import control, environment, foreground
 from kubeauthn.plugins.bridge import definition as definitions
+from kubeauthn.plugins.bridge.apart import forget_unless_used
 from kubeauthn.plugins.bridge.complaints import Complaints
 from kubeauthn.plugins.bridge.route import AccessRoute
 from kubeauthn.plugins.bridge.starting import CREDENTIAL, HELD, SERVES
@@ -149,7 +150,7 @@ class Bridge:
 def main() -> int:
     name, ready = sys.argv[1], int(sys.argv[2])
     try:
-        directory = definitions.directory_of(name)
+        directory = definitions.directory_of(definitions.load(name).name)
         lock = os.open(os.path.join(directory, definitions.LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -162,6 +163,8 @@ def main() -> int:
         _log(directory)
         bridge = Bridge(definitions.load(name))
         asyncio.run(bridge.serve(ready))
+        if bridge.definition.apart:
+            forget_unless_used(directory, by_the_bridge=True)
     except KubeauthnError as error:
         _tell(ready, f"error {error}" + (f"\n{error.hint}" if error.hint else ""))
         return 1

@@ -36,6 +36,8 @@ class Definition:
     certificate: str
     key: Secret = field(repr=False)
     idle_seconds: float = IDLE_SECONDS
+    apart: bool = False
+    """For one environment alone, beside the one that all share. Nothing is kept of it once nobody uses it."""
 
 
 def state_directory() -> str:
@@ -98,7 +100,9 @@ def forget(name: str) -> bool:
     import fcntl
     import shutil
 
-    path = directory_of(load(name).name)
+    path = directory_of(name)
+    if not os.path.isdir(path):
+        return True  # by itself
     lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -152,6 +156,7 @@ def define(
         certificate=certificate,
         key=key,
         idle_seconds=idle_seconds or (known.idle_seconds if known else IDLE_SECONDS),
+        apart=bool(environment),
     )
     if definition != known:
         save(definition)
