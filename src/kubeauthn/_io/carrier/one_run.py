@@ -28,11 +28,13 @@ _SIGNS_CERTIFICATES = x509.KeyUsage(
 class OneRunAuthority:
     """A certificate authority whose key never leaves this process."""
 
-    def __init__(self, name: str, *, life: timedelta = LIFE) -> None:
+    def __init__(self, name: str, *, life: timedelta = LIFE, issues_for: timedelta | None = None) -> None:
+        """`issues_for`: the life of what it signs, where that is made anew from time to time."""
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self._life = life
         self._certificate = self._signed(self._name, self._key, None, None)
+        self._life = issues_for or life
         self.certificate = self._certificate.public_bytes(Encoding.PEM)
 
     def server(self) -> ClientIdentity:

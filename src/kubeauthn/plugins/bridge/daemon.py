@@ -12,10 +12,11 @@ import json
 import os
 import sys
 import time
+from datetime import timedelta
 
 from kubeauthn._core.credential import ClientIdentity
 from kubeauthn._io.carrier.listener import Listener
-from kubeauthn._io.carrier.one_run import OneRunAuthority, listening_context
+from kubeauthn._io.carrier.one_run import LIFE, OneRunAuthority, listening_context
 from kubeauthn._io.files import write_atomically
 from kubeauthn.errors import EnvironmentFailure, KubeauthnError
 from kubeauthn.plugin._proxy_harness import SOCKET_NAME, private_directory, remove, stay, stop_at_signals
@@ -30,6 +31,8 @@ CREDENTIAL_SECONDS = 60.0
 """How long a client uses its certificate without asking, at most: so long may it miss that the bridge is gone."""
 STAY_SECONDS = 2.0
 """How long it stays for those it has served, or is about to, before it leaves for another environment."""
+AUTHORITY_LIFE = timedelta(days=3650)
+"""Of what signs the clients' certificates, which are renewed: a bridge with a client that stays does not end."""
 _RENEW_SECONDS = 86400.0
 
 
@@ -40,7 +43,7 @@ class Bridge:
         from kubeauthn.client.access import open_access
 
         self.definition = definition
-        self._authority = OneRunAuthority("kubeauthn bridge clients")
+        self._authority = OneRunAuthority("kubeauthn bridge clients", life=AUTHORITY_LIFE, issues_for=LIFE)
         self._client = self._authority.client("kubeauthn bridge client")
         self.route = AccessRoute(
             lambda: open_access(
