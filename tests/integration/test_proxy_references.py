@@ -14,9 +14,9 @@ import pytest
 from kubeauthn._core import rfc3339
 from kubeauthn.errors import PluginFailed
 from kubeauthn.plugins.proxy_headers import headers_in
-from kubeauthn.testing import ApiServer, PluginDirectory
+from kubeauthn.testing import ApiServer, CertificateAuthority, PluginDirectory
 from tests.integration.proxy_parts import cluster_of, eventually, read_response, running
-from tests.integration.signer_scene import SignerProgram
+from tests.integration.signer_scene import SignerProgram, issue
 
 KEY, SECRET = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
@@ -147,6 +147,33 @@ def test_tls_with_an_external_signer(tmp_path: Path):
             assert proxy.ask("GET /api/v1/namespaces HTTP/1.1")[0] == 200
         assert [request.user for request in server.requests] == ["jane"]
         assert len(signer.requests) == 2  # the certificate, and one signature
+
+
+@pytest.mark.parametrize("tls12_only", [True, False], ids=["1.2", "1.3"])
+def test_tls_fetches_the_certificate_of_a_signer_again_after_an_alert(tmp_path: Path, tls12_only: bool):
+    with ApiServer(client_certificates="required", tls12_only=tls12_only) as server:
+        signer = SignerProgram(tmp_path / "token", server.ca)
+        signer.show(issue(CertificateAuthority("somebody else's"), signer.key))
+        argv = script("proxy_tls", "--signer", f"pathExec={signer.path}")
+        with running(tmp_path, cluster_of(server), argv=argv) as proxy:
+            for _ in range(20):  # a connection that is reset may lose the alert
+                status, _, body = proxy.ask("GET /api/v1/namespaces HTTP/1.1")
+                assert status == 502
+                if b"ALERT" in body.upper():
+                    break
+            signer.show(issue(server.ca, signer.key))
+            assert [proxy.ask("GET /api/v1/namespaces HTTP/1.1")[0] for _ in range(2)] == [200, 200]
+        assert signer.count("CertificateRequest") == 2
+
+
+def test_tls_does_not_fetch_it_for_each_request_that_is_refused(tmp_path: Path):
+    with ApiServer(client_certificates="required", tls12_only=True) as server:
+        signer = SignerProgram(tmp_path / "token", server.ca)
+        signer.show(issue(CertificateAuthority("somebody else's"), signer.key))
+        argv = script("proxy_tls", "--signer", f"pathExec={signer.path}")
+        with running(tmp_path, cluster_of(server), argv=argv) as proxy:
+            assert {proxy.ask("GET /api/v1/namespaces HTTP/1.1")[0] for _ in range(8)} == {502}
+        assert signer.count("CertificateRequest") == 2
 
 
 @pytest.mark.parametrize("setting", ["pin=271828", "uri=pkcs11:token=desk?pin-value=271828"])

@@ -6,7 +6,8 @@ import contextlib
 import os
 import socket
 import ssl
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 from kubeauthn._core.credential import ClientIdentity
@@ -16,6 +17,7 @@ from kubeauthn._io.descriptors import path_of
 from kubeauthn.errors import EnvironmentFailure, KubeconfigError, StaticCredentialError
 
 _ENDS = "_kubeauthn_ends"
+_SPENT = "_kubeauthn_spent"
 
 
 class ServerNameContext(ssl.SSLContext):
@@ -110,7 +112,8 @@ def load_identity(context: ssl.SSLContext, identity: ClientIdentity) -> None:
         from kubeauthn._io.tls_signer import install
 
         if isinstance(identity, SigningIdentity):
-            install(context, identity.chain, identity.sign, refused=identity.refused, unfit=identity.unfit)
+            refused, unfit = _noting_the_end(context, identity.refused, identity.unfit)
+            install(context, identity.chain, identity.sign, refused=refused, unfit=unfit)
             return
     with contextlib.ExitStack() as stack:
         certificate = stack.enter_context(path_to_memory(identity.certificate))
@@ -125,6 +128,33 @@ def load_identity(context: ssl.SSLContext, identity: ClientIdentity) -> None:
 def identity_end(context: ssl.SSLContext) -> float | None:
     """When the certificate ends that `load_identity` gave to a context; None where it gave none, or it is not known."""
     return getattr(context, _ENDS, None) or None
+
+
+def identity_is_spent(context: ssl.SSLContext) -> bool:
+    """Whether a server refused the external signer's certificate that this context shows, or the key is another now."""
+    return getattr(context, _SPENT, False)
+
+
+def _noting_the_end(
+    context: ssl.SSLContext, refused: Callable[[], None] | None, unfit: Callable[[str], None] | None
+) -> tuple[Callable[[], None], Callable[[str], None]]:
+    known = weakref.ref(context)  # it holds what is returned here
+
+    def note() -> None:
+        if (spent := known()) is not None:
+            setattr(spent, _SPENT, True)
+
+    def when_refused() -> None:
+        note()
+        if refused is not None:
+            refused()
+
+    def when_unfit(reason: str) -> None:
+        note()
+        if unfit is not None:
+            unfit(reason)
+
+    return when_refused, when_unfit
 
 
 def _client_context(server_name: str) -> ssl.SSLContext:

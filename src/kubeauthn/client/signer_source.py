@@ -240,7 +240,7 @@ def signed_credential(
 
     Both come anew, and whoever ran the plugin is told when they are of no more use: it may name another signer then.
     """
-    identity = _shared_signer(AuthProvider(NAME, credential.signer), options).fetch_identity(
+    identity = shared_signer(AuthProvider(NAME, credential.signer), options).fetch_identity(
         refused=refused, unfit=unfit
     )
     ends = [at for at in (credential.expires_at, identity.not_after) if at is not None]
@@ -249,10 +249,10 @@ def signed_credential(
 
 def shared_signer_source(entry: AuthProvider, options: ExecOptions) -> RefreshedSource:
     """One source for all clients of the process with the same entry: one certificate, one person asked at a time."""
-    return _shared_signer(entry, options).source
+    return shared_signer(entry, options).source
 
 
-def _shared_signer(entry: AuthProvider, options: ExecOptions) -> ExternalSigner:
+def shared_signer(entry: AuthProvider, options: ExecOptions) -> ExternalSigner:
     key = (entry, options)
     with _shared_lock:
         signer = _shared.get(key)

@@ -87,12 +87,16 @@ def _be_proxy(
     from kubeauthn.plugin._proxy_harness import checked_context
     from kubeauthn.plugin._proxy_route import HandlerRoute
 
-    context = None if tls is None else checked_context(tls(cluster), cluster.insecure_skip_tls_verify)
+    def made() -> ssl.SSLContext:
+        assert tls is not None  # noqa: S101  else nobody asks
+        return checked_context(tls(cluster), cluster.insecure_skip_tls_verify)
+
+    context = None if tls is None else made()
     import asyncio
 
     _log_to_stderr()
     # 3. The way in, the answer, and the wait for the client's end.
-    route = HandlerRoute(handler, cluster, context, body_limit)
+    route = HandlerRoute(handler, cluster, context, body_limit, made)
     asyncio.run(_serve(route, stdout, version, lock_path, listen, idle_seconds, _end_of(context)))
 
 

@@ -39,7 +39,7 @@ def with_signer(cluster: proxy.Cluster, settings: list[str]) -> ssl.SSLContext:
     from kubeauthn._io.kuberc import read_policy
     from kubeauthn._io.tls import load_identity
     from kubeauthn.client.exec_source import ExecOptions
-    from kubeauthn.client.signer_source import NAME, ExternalSigner
+    from kubeauthn.client.signer_source import NAME, shared_signer
 
     # The settings come from a kubeconfig: what it makes us run is the policy's to allow, here as there.
     pairs = [tuple(setting.partition("=")[::2]) for setting in settings]
@@ -49,8 +49,8 @@ def with_signer(cluster: proxy.Cluster, settings: list[str]) -> ssl.SSLContext:
             hint="use --signer pinSource=keyring:kubeauthn/NAME, or the signer agent",
         )
     entry = AuthProvider(NAME, tuple((str(key), str(value)) for key, value in pairs))
-    signer = ExternalSigner(entry, ExecOptions(policy=read_policy()))
-    identity = signer.make_credential().identity
+    # The same one when this is called again: it remembers that a stored PIN was wrong.
+    identity = shared_signer(entry, ExecOptions(policy=read_policy())).make_credential().identity
     context = proxy.server_context(cluster)
     if identity is not None:
         load_identity(context, identity)
