@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import urllib.request
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -112,6 +113,38 @@ def test_the_users_own_files_are_not_written_over(home: Home):
         ended = home.kubeauthn("bridge", "kubeconfig", "--write", str(path))
         assert ended.returncode == 4
         assert path.read_bytes() == before
+
+
+def test_many_commands_at_once_that_are_the_first_have_one_bridge(home: Home):
+    """As `make -j` runs them: one port and one certificate, in the kubeconfigs of all."""
+    program = (
+        "import sys\nfrom kubeauthn._io.carrier import one_run\nfrom kubeauthn.plugins.bridge import definition\n"
+        "print(flush=True)\nsys.stdin.readline()\n"
+        "made = definition.define(None, {})\nprint(made.port, hash(made.certificate))"
+    )
+    environ = {**home.environ, "PYTHONHASHSEED": "0"}
+    with ExitStack() as stack:
+        commands = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", program],
+                    env=environ,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for _ in range(10)
+        ]
+        for command in commands:
+            assert command.stdout is not None
+            assert command.stdout.readline() == "\n"
+        for command in commands:
+            assert command.stdin is not None
+            command.stdin.write("\n")
+            command.stdin.flush()
+        assert len({command.communicate(timeout=50)[0] for command in commands}) == 1
+    assert len(home.bridges()) == 1
 
 
 def test_many_starts_at_once_make_one_bridge(home: Home):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kubeauthn._core.record import field, record
@@ -16,6 +18,7 @@ FILE_BYTES = 1 << 20
 IDLE_SECONDS = 300.0
 LOG = "log"
 LOCK = "lock"
+DEFINING = "defining"
 _ANSWER_SECONDS = 1.0
 """From a bridge's first listening to its first answer, at most."""
 
@@ -137,30 +140,47 @@ def define(
     purpose = [absolute, resolved, kept, target.cluster.server, *([environment] if environment else [])]
     identity = json.dumps(purpose, sort_keys=True, default=list)
     name = sha256(identity.encode()).hexdigest()[:20]
-    namespace = target.namespace or ""
-    try:
-        known = load(name)
-    except EnvironmentFailure:
-        known = None
-    port, certificate, key = (known.port, known.certificate, known.key) if known else _new_identity()
-    if known is not None and _is_taken(name, port):
-        port = _free_port()  # somebody took it while the bridge was down
-    definition = Definition(
-        name=name,
-        context=resolved,
-        options=kept,
-        kubeconfig=absolute,
-        namespace=namespace,
-        server=target.cluster.server,
-        port=port,
-        certificate=certificate,
-        key=key,
-        idle_seconds=idle_seconds or (known.idle_seconds if known else IDLE_SECONDS),
-        apart=bool(environment),
-    )
-    if definition != known:
-        save(definition)
+    with _one_at_a_time():
+        try:
+            known = load(name)
+        except EnvironmentFailure:
+            known = None
+        port, certificate, key = (known.port, known.certificate, known.key) if known else _new_identity()
+        if known is not None and _is_taken(name, port):
+            port = _free_port()  # somebody took it while the bridge was down
+        definition = Definition(
+            name=name,
+            context=resolved,
+            options=kept,
+            kubeconfig=absolute,
+            namespace=target.namespace or "",
+            server=target.cluster.server,
+            port=port,
+            certificate=certificate,
+            key=key,
+            idle_seconds=idle_seconds or (known.idle_seconds if known else IDLE_SECONDS),
+            apart=bool(environment),
+        )
+        if definition != known:
+            save(definition)
     return definition
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Commands that begin together would each make a port and a certificate, and those of all but the last be wrong."""
+    import fcntl
+
+    path = os.path.join(state_directory(), DEFINING)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise EnvironmentFailure(f"{path}: {error.strerror}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _variable(given: str | None) -> str:
