@@ -239,6 +239,23 @@ def test_a_fault_of_ours_changes_nothing_and_is_told(tmp_path: Path, caplog: Any
     assert "jwt: []" not in caplog.text
 
 
+def test_a_file_that_is_put_back_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Who reads that it was not reloaded waits for a word that all is well again."""
+    caplog.set_level("INFO", "kubeauthn.server")
+    file = tmp_path / "authn.yaml"
+    file.write_text(NOBODY)
+
+    async def changes() -> None:
+        reloads = Reloads(str(file), NOBODY.encode(), set(), Registry())
+        for text in (NOBODY, "jwt: [", NOBODY, NOBODY):
+            file.write_text(text)
+            assert not await reloads.reload()
+
+    asyncio.run(changes())
+    told = [record.message for record in caplog.records]
+    assert told == ["the configuration was not reloaded", "the file holds the configuration in force again"]
+
+
 def test_a_change_that_the_file_system_does_not_tell_is_found_at_the_next_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,8 @@ class Reloads:
         self.files = WatchedFiles([path])
         self._members = members
         self._asked = asyncio.Event()
+        self._refused = False
+        """Whether the last word in the log is that a file was refused."""
         self._server = server_id_hash()
         self._count = metrics.counter(
             f"{AUTHENTICATION}_config_controller_automatic_reloads_total",
@@ -121,6 +123,7 @@ class Reloads:
             try:
                 changed = await self._reload_alone()
             except KubeauthnError as error:
+                self._refused = True
                 self._tell("failure")
                 fields = {"file": self.path, "reason": str(error), "in_force": self.configuration.source}
                 _log.error("the configuration was not reloaded", extra={"fields": fields})
@@ -132,6 +135,7 @@ class Reloads:
                 _log.error("the configuration was not reloaded", exc_info=place_only(error), extra={"fields": fields})
                 return False
             if changed:
+                self._refused = False
                 self._tell("success")
                 fields = {"file": self.path, "hash": self.configuration.source, "workers": len(self._members)}
                 _log.info("configuration reloaded", extra={"fields": fields})
@@ -140,6 +144,10 @@ class Reloads:
     async def _reload_alone(self) -> bool:
         content = read_bounded(self.path, TEXT_BYTES, pipes=False)
         if content == self.text.encode() or content.removeprefix(b"\xef\xbb\xbf") == self.text.encode():
+            if self._refused:
+                self._refused = False
+                fields = {"file": self.path, "hash": self.configuration.source}
+                _log.info("the file holds the configuration in force again", extra={"fields": fields})
             return False
         configuration = read_checked(content, self.path)
         if configuration.anonymous != self.configuration.anonymous:
