@@ -31,9 +31,10 @@ COMPAT := $(if $(wildcard tests/compat/__main__.py),compat-check)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# Third-party packages by version and hash. Byte code is left to the first import: most of it is never imported.
+# Third-party packages by version and hash. The list is whole, so nothing is left to resolve: pip before 23.3 would look for
+# the newest release of whatever is also wanted with an extra. Byte code is left to the first import: most is never imported.
 define install_third_party
-	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $(2)
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r $(2)
 endef
 
 # The package itself, in place. hatchling came with the constraints, so nothing is downloaded for the build.
