@@ -26,7 +26,7 @@ BENCH := $(if $(wildcard bench/__main__.py),bench-smoke)
 COMPAT := $(if $(wildcard tests/compat/__main__.py),compat-check)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test demo check check-rest lint format types layers wheel-test newest-python system-packages clean
+.PHONY: help setup test demo check static check-rest lint format types layers wheel-test newest-python system-packages clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,9 +78,11 @@ test: setup ## the tests (PYTEST_ARGS="-k name" for some of them; CI=true adds t
 demo: .venv/.demo ## the whole thing end to end on this machine
 	.venv/bin/kubeauthn demo
 
-check: test check-rest ## what CI runs
+check: static test check-rest ## what CI runs
 
-check-rest: lint types layers newest-python wheel-test $(COMPAT) $(BENCH) ## what CI runs after `make test`
+static: lint types layers ## what needs no test to run: it comes first, for it takes a minute and the tests many
+
+check-rest: newest-python wheel-test $(COMPAT) $(BENCH) ## what CI runs after `make test`
 
 lint: setup ## ruff: rules and format
 	$(PY) -m ruff check .

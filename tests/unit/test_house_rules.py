@@ -212,7 +212,7 @@ def test_the_smaller_constraints_are_a_part_of_the_whole(name: str):
 
 @pytest.mark.parametrize("name", ["Makefile", "deploy/Containerfile", "scripts/wheel-test"])
 def test_pinned_packages_are_installed_without_resolving(name: str):
-    """pip before 23.3 overlooks the pin of what is also wanted with an extra, and breaks when that has a new release."""
+    """pip before 23.3 overlooks the pin of what is also wanted with an extra, and fails once that has a new release."""
     installing = [line for line in (ROOT / name).read_text().splitlines() if "--require-hashes" in line]
     assert installing
     assert not [line for line in installing if "--no-deps" not in line]
