@@ -34,6 +34,7 @@ _COST_TEXTS: dict[CostFunction, str] = {
 _ONE_FUNCTION = frozenset(("size", "-_", *_COMPARISONS))
 _ARITHMETIC = frozenset(("_+_", "_-_", "_*_", "_/_", "_%_"))
 """Operators of which cel-go has one function for all types: what the operands are decides, not the overload."""
+_ONE_FOR_ALL_TYPES = _ONE_FUNCTION | _ARITHMETIC | {"@in", "@sortByAssociatedKeys"}
 _IN_ORDER = frozenset(("format",))
 """Functions that cel-go calls as it calls one of three arguments."""
 _FROM_RESULT: frozenset[CostFunction] = frozenset((costs.result_scan_twice, costs.allocated_list))
@@ -71,8 +72,8 @@ def call(g: Generator, node: Call) -> Value:
             return member
     resolved = node.overloads or overloads
     cost = resolved[0].cost if len(resolved) == 1 or resolved[0].cost_by_name else None
-    # where several functions are left and all cost the same, cel-go looks at one argument after the other
-    by_name = len(parts) == 2 and len(resolved) > 1 and resolved[0].cost_by_name
+    # where several functions are left, cel-go looks at one argument after the other
+    by_name = len(parts) == 2 and len(resolved) > 1 and function not in _ONE_FOR_ALL_TYPES
     early = len(parts) <= 2 and not g.has_constant_pattern(node) and function not in _IN_ORDER and not by_name
     failing = cost_of_failing(cost, parts) if early and (cost is None or g.absorbing) else 0
     g.charge(failing)

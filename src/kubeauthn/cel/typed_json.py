@@ -15,11 +15,14 @@ from .values import MISSING, CelMap, Duration, Opaque, Optional, Timestamp, Type
 __all__ = ["to_typed_json"]
 
 
-def to_typed_json(value: Any) -> dict[str, object]:
-    """One value. Raises LimitError for one that is too long, or nested too deeply, to be written out."""
+def to_typed_json(value: Any, levels: int = MAX_WRITTEN_DEPTH) -> dict[str, object]:
+    """One value. Raises LimitError for one that is too long, or nested too deeply, to be written out.
+
+    More `levels` are for who has room for them on the stack (see deep_stack.py).
+    """
     try:
         check_members(value)
-        return _typed(value, MAX_WRITTEN_DEPTH)
+        return _typed(value, levels)
     except RecursionError:
         raise _too_deep() from None
 

@@ -8,6 +8,7 @@ from typing import Any
 from kubeauthn.cel import CelError, CompileError, EvalError
 from kubeauthn.cel.deep_stack import DeepStack
 from kubeauthn.cel.kubernetes import LATEST, claims_environment, decode_claims, user_environment
+from kubeauthn.cel.limits import MAX_DEPTH
 from kubeauthn.cel.typed_json import to_typed_json
 
 __all__ = ["answer", "judge"]
@@ -66,7 +67,7 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
         return {**found, "evalError": str(error)}
     except CelError as error:
         return {**found, "evalError": str(error)}
-    return {**found, "value": to_typed_json(value), "cost": cost}
+    return {**found, "value": to_typed_json(value, MAX_DEPTH), "cost": cost}
 
 
 def _compare(expected: dict[str, Any], found: dict[str, Any]) -> list[Mismatch]:
