@@ -290,3 +290,23 @@ def test_a_child_forked_during_a_run_is_not_stuck() -> None:
         os.kill(child, 9)
         os.waitpid(child, 0)
     assert status == 0
+
+
+def test_where_no_thread_can_be_started_nobody_waits_for_ever(
+    plugin: ScriptedPlugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = source_of(plugin)
+
+    def full(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def scene() -> Credential:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", full)
+            with pytest.raises(CredentialError, match="no thread to get the credential in: can't start new thread"):
+                await source.get_async()
+        async with asyncio.timeout(20):
+            return await source.get_async()
+
+    assert asyncio.run(scene()).token == Secret("t")
+    assert plugin.runs == 1

@@ -60,7 +60,13 @@ class RefreshedSource:
             return found
         if mine:
             # A thread of its own, not the loop's executor: the loop must be able to close while a plugin still runs.
-            threading.Thread(target=self._carry_out, args=(attempt,), name="kubeauthn-credential", daemon=True).start()
+            thread = threading.Thread(
+                target=self._carry_out, args=(attempt,), name="kubeauthn-credential", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError as error:  # there are too many, or the interpreter ends
+                self._nobody_carries_out(attempt, error)
         return await attempt.wait_async()
 
     def refused(self, credential: Credential) -> None:
@@ -115,6 +121,12 @@ class RefreshedSource:
             self._state.made(credential)
             self._under_way = self._maker = None
         attempt.succeed(credential)
+
+    def _nobody_carries_out(self, attempt: Attempt, error: Exception) -> None:
+        """Not a failure of the plugin: whoever comes next tries at once."""
+        with self._lock:
+            self._under_way = None
+        attempt.fail(CredentialError(f"no thread to get the credential in: {error}"))
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
