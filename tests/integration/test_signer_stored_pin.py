@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
 import sys
@@ -11,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from kubeauthn._core.kubeconfig.model import AuthProvider
+from kubeauthn._core.kubeconfig.model import AuthProvider, Cluster, ExecConfig
 from kubeauthn._core.signerwire import NOT_THE_PIN_EXIT, PIN_REFUSED_EXIT, SigningAlgorithm
-from kubeauthn.client.exec_source import ExecOptions
+from kubeauthn.client.exec_source import ExecOptions, ExecPlugin
 from kubeauthn.client.signer_source import ExternalSigner
 from kubeauthn.errors import CredentialError, CredentialWaiting, PluginFailed
 from kubeauthn.plugin._signer_rehearsal import verify
-from kubeauthn.testing import CertificateAuthority, FakeClock
+from kubeauthn.testing import CertificateAuthority, FakeClock, ScriptedPlugin
 from tests.integration import softhsm
 from tests.integration.rough_module import FUNCTION_REJECTED, module_that
 from tests.integration.signer_scene import SignerProgram, demanding_server
@@ -124,6 +125,23 @@ def test_a_signer_that_logs_in_for_its_certificate(signer: SignerProgram, code: 
     with pytest.raises(PluginFailed, match="is not tried again"):
         client.sign(DIGEST, EC)
     assert (signer.count("SignRequest"), signer.count("CertificateRequest")) == (0, 1)
+
+
+@pytest.mark.parametrize("stored", [{"pin": "1"}, {}], ids=["stored", "none"])
+def test_clusters_whose_plugins_name_one_signer_do_not_each_bring_it_a_wrong_pin(
+    signer: SignerProgram, tmp_path: Path, stored: dict[str, str]
+):
+    signer.say(CertificateRequest={"exit": 1, "hang": 0.5})
+    naming = ScriptedPlugin(tmp_path / "plugin")
+    document = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    naming.raw(json.dumps({**document, "status": {"externalSigner": {"pathExec": str(signer.path), **stored}}}))
+    config = ExecConfig(command=str(naming.path), api_version=document["apiVersion"], interactive_mode="Never")
+    clusters = [Cluster(server=f"https://127.0.0.1:{port}") for port in range(6443, 6447)]
+    sources = [ExecPlugin(config, cluster, is_terminal=lambda: False).new_source() for cluster in clusters]
+    with ThreadPoolExecutor(len(sources)) as threads:
+        failures = [made.exception(30) for made in [threads.submit(source.get) for source in sources]]
+    assert all(isinstance(each, CredentialError) for each in failures)
+    assert signer.count("CertificateRequest") == 1
 
 
 @pytest.mark.parametrize("name", ["pinSource", "pathExec", "mapping", "spinner", "objectId"])

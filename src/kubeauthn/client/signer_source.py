@@ -62,6 +62,8 @@ class ExternalSigner:
         self._stores_pin = stores_pin(self._configuration)
         self._on_trial = True
         self._trial = threading.Lock()
+        self._failed_fetches = 0
+        self._failed_fetch = ""
         self.source = RefreshedSource(self.make_credential, clock=clock)
         self.command = self._configuration.get(signerwire.PATH_KEY, "")
         if not self.command:
@@ -86,14 +88,7 @@ class ExternalSigner:
         # 1. Can this interpreter use such a certificate at all? Else nobody is asked for anything.
         check_support()
         # 2. The certificate, checked before anybody sees it. Some signers log in for that already.
-        if (refusal := self._pause.refusal()) is not None:
-            raise refusal
-        try:
-            reply = self._ask(signerwire.encode_certificate_request(self._configuration))
-            chain = self._understood(signerwire.decode_certificate_reply, reply)
-        except CredentialError as error:
-            self._note_pin(error)
-            raise
+        chain = self._fetch_chain()
         return signing_identity(
             chain,
             self.sign,
@@ -101,6 +96,21 @@ class ExternalSigner:
             refused=lambda: refused(chain),
             unfit=lambda reason: unfit(chain, reason),
         )
+
+    def _fetch_chain(self) -> tuple[bytes, ...]:
+        failed_before = self._failed_fetches
+        with self._turn():
+            if (refusal := self._pause.refusal()) is not None:
+                raise refusal
+            if self._failed_fetches != failed_before:  # while this one waited for its turn
+                raise PluginFailed(self._failed_fetch)
+            try:
+                reply = self._ask(signerwire.encode_certificate_request(self._configuration))
+                return self._understood(signerwire.decode_certificate_reply, reply)
+            except CredentialError as error:
+                self._failed_fetches, self._failed_fetch = self._failed_fetches + 1, str(error)
+                self._note_pin(error)
+                raise
 
     def sign(self, digest: bytes, algorithm: SigningAlgorithm) -> bytes:
         """One signature, which the TLS bridge verifies before it is used."""
@@ -121,9 +131,10 @@ class ExternalSigner:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """One signature at a time until one was made, and after each that failed; always where a person is asked.
+        """One request at a time until a signature was made, and after each that failed; always where a person is asked.
 
-        Handshakes that begin together would each bring a wrong PIN. Those that waited share the failure of the first.
+        Handshakes that begin together would each bring a wrong PIN, and so would the exec plugins of several clusters
+        that name one signer. Those that waited share the failure of the first.
         """
         with ExitStack() as stack:
             if self._on_trial or self._has_person():
