@@ -57,12 +57,14 @@ def test_the_servers_path_is_put_in_front_of_every_request(tmp_path: Path, path:
     assert planned(file, Asked(b"OPTIONS" if target == b"*" else b"GET", target)).target == expected
 
 
-def test_a_server_whose_name_is_not_ascii_is_named_as_dns_has_it(tmp_path: Path):
+@pytest.mark.parametrize("port", ["", ":6443"])
+@pytest.mark.parametrize("host", ["zürich.example", "api.zürich"])
+def test_a_server_whose_name_is_not_ascii_is_named_as_dns_has_it(tmp_path: Path, host: str, port: str):
     file = tmp_path / "config"
-    file.write_text(KUBECONFIG.format(path="").replace("127.0.0.1:1", "zürich.example:6443"))
+    file.write_text(KUBECONFIG.format(path="").replace("127.0.0.1:1", host + port))
     plan = planned(file, Asked(b"GET", b"/api"))
-    assert dict(plan.added)[b"Host"] == b"xn--zrich-kva.example:6443"
-    assert plan.pool.address.host == "zürich.example"  # which the resolver takes
+    assert dict(plan.added)[b"Host"].decode() == host.replace("zürich", "xn--zrich-kva") + port
+    assert plan.pool.address.host == host  # which the resolver takes
 
 
 def planned(file: Path, asked: Asked) -> Plan:

@@ -71,6 +71,23 @@ class Silent:
         self.left.set()
 
 
+@pytest.mark.parametrize("host", ["api.zürich", "zürich.example"])
+def test_a_proxy_is_told_a_name_that_is_not_ascii_as_dns_has_it(host: str):
+    said: list[bytes] = []
+
+    def refuse(connection: socket.socket) -> None:
+        said.append(connection.recv(1000))
+        connection.sendall(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+
+    proxy = OneConnection(refuse)
+    address = Address(host, 6443, None, proxy_url=f"http://127.0.0.1:{proxy.port}")
+    with pytest.raises(UpstreamError, match="status 403"):
+        asyncio.run(dial(address, new_upstream(address)))
+    proxy.over()
+    named = host.replace("zürich", "xn--zrich-kva").encode()
+    assert said == [b"CONNECT %s:6443 HTTP/1.1\r\nHost: %s:6443\r\n\r\n" % (named, named)]
+
+
 WAYS: dict[str, Callable[[int], Address]] = {
     "an http proxy": lambda port: Address("a.test", 443, None, proxy_url=f"http://127.0.0.1:{port}"),
     "a socks5 proxy": lambda port: Address("a.test", 443, None, proxy_url=f"socks5://127.0.0.1:{port}"),

@@ -36,6 +36,11 @@ def is_possible_host(host: str) -> bool:
     return True
 
 
+def in_ascii(host: str) -> str:
+    """As DNS has the name, and HTTP where it names a server. The host alone: a port behind it would be taken along."""
+    return host if host.isascii() else host.encode("idna").decode()
+
+
 def check_proxy_url(url: str, schemes: tuple[str, ...] = ENTRY_SCHEMES) -> None:
     """`ValueError` says what is wrong, without the address: it may hold a password."""
     try:

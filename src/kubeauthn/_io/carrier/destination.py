@@ -7,7 +7,7 @@ import ssl
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from kubeauthn._core.kubeconfig.proxy import check_proxy_url, proxy_from_environment, split_url
+from kubeauthn._core.kubeconfig.proxy import check_proxy_url, in_ascii, proxy_from_environment, split_url
 from kubeauthn._io.carrier.dialling import Address
 from kubeauthn._io.tls import proxy_context, server_context
 from kubeauthn.errors import KubeconfigError
@@ -51,8 +51,8 @@ def address_of(
 
 def host_header(cluster: Cluster) -> bytes:
     """What `Host` says to the server: its address, as the kubeconfig spells it; in ASCII, as DNS has it."""
-    address = split_url(cluster.server).netloc.rpartition("@")[2]
-    return address.encode() if address.isascii() else address.encode("idna")
+    host, colon, port = split_url(cluster.server).netloc.rpartition("@")[2].partition(":")
+    return f"{in_ascii(host)}{colon}{port}".encode()
 
 
 def path_prefix(cluster: Cluster) -> bytes:

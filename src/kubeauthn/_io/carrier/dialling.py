@@ -8,7 +8,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from kubeauthn._core.kubeconfig.proxy import split_url
+from kubeauthn._core.kubeconfig.proxy import in_ascii, split_url
 from kubeauthn._io.carrier.wires import End, Lower, PlainWire, TlsWire, Wire
 from kubeauthn._io.dialing import socket_address
 from kubeauthn.errors import CredentialError, ProxyRefused, ProxyUnreachable, UpstreamError
@@ -119,7 +119,7 @@ async def _through_proxy(address: Address, top: PlainWire | TlsWire, where: str)
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         password = f"Proxy-Authorization: Basic {b64encode(pair).decode()}\r\n"
-    target = f"[{address.host}]:{address.port}" if ":" in address.host else where
+    target = f"[{address.host}]:{address.port}" if ":" in address.host else f"{in_ascii(address.host)}:{address.port}"
     asking = _Connecting(top, f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{password}\r\n".encode())
     if parts.scheme.startswith("socks"):
         from kubeauthn._io.carrier.socks import Socks5
