@@ -60,9 +60,7 @@ class RefreshedSource:
             return found
         if mine:
             # A thread of its own, not the loop's executor: the loop must be able to close while a plugin still runs.
-            thread = threading.Thread(
-                target=self._carry_out, args=(attempt,), name="kubeauthn-credential", daemon=True
-            )
+            thread = threading.Thread(target=self._carry_out, args=(attempt,), name="kubeauthn-credential", daemon=True)
             try:
                 thread.start()
             except RuntimeError as error:  # there are too many, or the interpreter ends
