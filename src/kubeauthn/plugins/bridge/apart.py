@@ -36,11 +36,10 @@ def in_use(name: str) -> Iterator[None]:
         forget_unless_used(path)
 
 
-def forget_unless_used(path: str, *, by_the_bridge: bool = False) -> None:
-    """`by_the_bridge`: it calls this itself, at its end, and has the lock of one that runs."""
-    with suppress(OSError), ExitStack() as held:
-        if not by_the_bridge:
-            _lock(os.path.join(path, definitions.LOCK), held, os.O_CREAT)
+def forget_unless_used(path: str) -> None:
+    """The bridge calls it at its end, and each command at its own: the last of them finds that nobody else is there."""
+    with suppress(OSError, EnvironmentFailure), definitions.one_at_a_time(), ExitStack() as held:
+        _lock(os.path.join(path, definitions.LOCK), held, os.O_CREAT)
         _lock(os.path.join(path, IN_USE), held)  # without it another version made the bridge, and nobody knows
         shutil.rmtree(path)
 
@@ -49,7 +48,8 @@ def _shared(path: str) -> int:
     file = os.path.join(path, IN_USE)
     while True:
         with suppress(FileNotFoundError):  # it is just being forgotten: once more
-            os.makedirs(path, mode=0o700, exist_ok=True)
+            with suppress(FileExistsError):
+                os.mkdir(path, 0o700)
             definitions.check_private(path)
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             fcntl.flock(descriptor, fcntl.LOCK_SH)

@@ -167,7 +167,8 @@ def main() -> int:
         bridge = Bridge(definitions.load(name))
         asyncio.run(bridge.serve(ready))
         if bridge.definition.apart:
-            forget_unless_used(directory, by_the_bridge=True)
+            os.close(lock)  # a command that ends just now would take it that the bridge still runs
+            forget_unless_used(directory)
     except KubeauthnError as error:
         _tell(ready, f"error {error}" + (f"\n{error.hint}" if error.hint else ""))
         return 1

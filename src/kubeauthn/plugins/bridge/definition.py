@@ -85,12 +85,13 @@ def save(definition: Definition) -> None:
 
 def load(name: str) -> Definition:
     path = directory_of(name)
-    if not os.path.isdir(path):
+    try:
+        check_private(path)
+    except FileNotFoundError:
         raise EnvironmentFailure(
             f"there is no bridge {name}",
             hint="kubeauthn bridge list shows those that are; bridge kubeconfig writes a kubeconfig for a new one",
-        )
-    check_private(path)
+        ) from None
     try:
         fields = json.loads(read_bounded(os.path.join(path, "definition.json"), FILE_BYTES))
         return Definition(**{**fields, "key": Secret(fields["key"])})
@@ -104,16 +105,17 @@ def forget(name: str) -> bool:
     import shutil
 
     path = directory_of(name)
-    if not os.path.isdir(path):
-        return True  # by itself
-    lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(lock)
+    with one_at_a_time():
+        if not os.path.isdir(path):
+            return True  # by itself
+        lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(lock)
     return True
 
 
@@ -140,7 +142,7 @@ def define(
     purpose = [absolute, resolved, kept, target.cluster.server, *([environment] if environment else [])]
     identity = json.dumps(purpose, sort_keys=True, default=list)
     name = sha256(identity.encode()).hexdigest()[:20]
-    with _one_at_a_time():
+    with one_at_a_time():
         try:
             known = load(name)
         except EnvironmentFailure:
@@ -167,8 +169,12 @@ def define(
 
 
 @contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Commands that begin together would each make a port and a certificate, and those of all but the last be wrong."""
+def one_at_a_time() -> Iterator[None]:
+    """Bridges are defined and forgotten one after the other.
+
+    Commands that begin together would each make a port and a certificate, and those of all but the last be wrong; and
+    a command that ends would take away what another is just writing.
+    """
     import fcntl
 
     path = os.path.join(state_directory(), DEFINING)
