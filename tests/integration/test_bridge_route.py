@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -154,6 +155,56 @@ def test_what_a_plugin_gives_after_the_kubeconfig_changed_is_not_for_the_new_ser
 
     for plan in asyncio.run(scene()):
         assert (plan.pool.address.port, dict(plan.added)[b"Authorization"]) == (2, b"Bearer t")
+
+
+TOLD = """apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{{name: c, cluster: {{server: "https://127.0.0.1:{port}"}}}}]
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+users:
+- name: u
+  user:
+    exec:
+      apiVersion: client.authentication.k8s.io/v1beta1
+      command: {plugin}
+      env:
+      - name: PROFILE
+        value: jane
+"""
+SAYS_WHO = """#!/bin/sh
+printf '{"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", '
+printf '"status": {"token": "%s"}}' "${PROFILE:-somebody-else}"
+"""
+
+
+@pytest.mark.parametrize("until", ["      env:", "    exec:", ""], ids=["who", "how", "gone"])
+def test_a_kubeconfig_that_is_just_being_written_is_not_read_before_its_end(tmp_path: Path, until: str):
+    """What is there of it may be a whole one too, and lead to another identity or to none."""
+    file, other, plugin = tmp_path / "config", tmp_path / "other", tmp_path / "plugin"
+    plugin.write_text(SAYS_WHO)
+    plugin.chmod(0o755)
+    other.write_text(KUBECONFIG.format(path=""))
+    file.write_text(TOLD.format(port=1, plugin=plugin))
+
+    async def scene() -> list[Plan]:
+        files = f"{file}{os.pathsep}{other}"
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("KUBECONFIG", files)
+            route = AccessRoute(open_access, files.split(os.pathsep))
+            await asyncio.sleep(LOOK_SECONDS)
+            whole = TOLD.format(port=2, plugin=plugin)
+            if until:
+                file.write_text(whole.partition(until)[0])
+            else:
+                file.unlink()
+            early = asyncio.ensure_future(plan_of(route, Asked(b"GET", b"/")))
+            await asyncio.sleep(0.1)
+            file.write_text(whole)
+            return [await early, await plan_of(route, Asked(b"GET", b"/"))]
+
+    for plan in asyncio.run(scene()):
+        assert (plan.pool.address.port, dict(plan.added).get(b"Authorization")) == (2, b"Bearer jane")
 
 
 async def eventually_async(condition: Callable[[], object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 2.0
 """How often the kubeconfig's files, and those that it names, are looked at for a change."""
+REST_SECONDS = 0.5
+"""A file that changed less than this ago may still be written. What is there of it by then can be a whole kubeconfig
+too, and name another identity, or none."""
+_LONGEST_REST = 4 * REST_SECONDS
+"""So long a request waits for that."""
 _POOLS = 4
 _A_PROXYS_OWN = frozenset({500, 502})
 """What a local proxy answers in the server's place where its author's function failed, or the server is not reached."""
@@ -55,7 +61,12 @@ class AccessRoute:
     def plan(self, asked: Asked) -> Plan | Awaitable[Plan]:
         now = time.monotonic()
         if now >= self._look_at:
+            if self._is_being_written():
+                return self._when_written(asked)
             self._look(now)
+        return self._plan(asked)
+
+    def _plan(self, asked: Asked) -> Plan | Awaitable[Plan]:
         if asked.head.value(b"authorization") is not None:
             return self._planned(asked, None)
         if self._offered is not None and self.has_offer:
@@ -177,6 +188,23 @@ class AccessRoute:
         self._always = ((b"Host", host_header(cluster)), *headers)
         self._without = frozenset([b"host", *(name.lower() for name, _ in headers)])
 
+    async def _when_written(self, asked: Asked) -> Plan:
+        end = time.monotonic() + _LONGEST_REST
+        while self._is_being_written() and time.monotonic() < end:
+            await asyncio.sleep(REST_SECONDS / 5)
+        self._look(time.monotonic())
+        plan = self._plan(asked)
+        return plan if isinstance(plan, Plan) else await plan
+
+    def _is_being_written(self) -> bool:
+        seen = self._signature()
+        if seen == self._seen:
+            return False
+        if any(state is None and self._seen.get(path) is not None for path, state in seen.items()):
+            return True  # one that is gone may be about to be put back
+        now = time.time()
+        return any(0 <= now - _changed_at(path) < REST_SECONDS for path in seen)
+
     def _look(self, now: float) -> None:
         self._look_at = now + LOOK_SECONDS
         seen = self._signature()
@@ -194,9 +222,9 @@ class AccessRoute:
                 forget_shared_source(self._access.source)
             self._use(access)
 
-    def _signature(self) -> list[tuple[int, int, int] | None]:
+    def _signature(self) -> dict[str, tuple[int, int, int] | None]:
         """Taken before the files are read: what changes meanwhile is read again, at the next look."""
-        return [_state(path) for path in (*self._files, *self._named)]
+        return {path: _state(path) for path in (*self._files, *self._named)}
 
 
 def _log() -> logging.Logger:
@@ -211,3 +239,11 @@ def _state(path: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _changed_at(path: str) -> float:
+    """Not when its content is from: a file that was copied with its times is new all the same."""
+    try:
+        return os.stat(path).st_ctime
+    except OSError:
+        return 0.0
