@@ -114,8 +114,10 @@ def _read_output(
                 )
             if is_complete is not None and is_complete(chunk, output):
                 # Many write the end of the line by itself, and one that finds nobody reading ends there.
+                end = time.monotonic() + _TICK_SECONDS
                 while not output.endswith(b"\n") and len(output) < limits.PLUGIN_REPLY_BYTES:
-                    if not poller.poll(_TICK_SECONDS * 1000) or not (chunk := os.read(descriptor, _CHUNK_BYTES)):
+                    left = max(0.0, end - time.monotonic())
+                    if not left or not poller.poll(left * 1000) or not (chunk := os.read(descriptor, _CHUNK_BYTES)):
                         break
                     output += chunk
                 return bytes(output)

@@ -7,12 +7,14 @@ import signal
 import socket
 import ssl
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from kubeauthn._core.execproxy import ProxyRoute
 from kubeauthn._io.dialing import connect as dial
+from kubeauthn._io.proxy_process import end_proxy, run_proxy_plugin
 from kubeauthn.client import connect
 from kubeauthn.client.exec_source import forget_shared_sources
 from kubeauthn.errors import (
@@ -142,6 +144,18 @@ def test_a_plugin_that_does_not_answer_properly(
     with connect(plugin_timeout=1.0) as api, pytest.raises(error):
         api.get(PATH)
     assert server.requests == []
+
+
+def test_a_plugin_that_prints_on_behind_its_reply_is_not_listened_to(tmp_path: Path):
+    document = '{"apiVersion": "client.authentication.k8s.io/v1", "status": {"proxyConfig": {"url": "unix:///x"}}}'
+    script = f"printf '{document}'; sleep 0.05; while sleep 0.02; do printf .; done"
+    plugin = PluginDirectory(tmp_path / "plugins").script("prints", script)
+    began = time.monotonic()
+    code, output, pid = run_proxy_plugin(str(plugin), [str(plugin)], os.environ, interactive=False, seconds=20)
+    assert pid is not None
+    end_proxy(pid)
+    assert time.monotonic() - began < 10
+    assert (code, output.rstrip(b".")) == (0, document.encode())
 
 
 def test_a_plugin_that_says_something_first_is_told_what_is_wrong(
