@@ -13,7 +13,7 @@ from kubeauthn.errors import EnvironmentFailure, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from kubeauthn.cli.world import World
     from kubeauthn.plugins.bridge.definition import Definition
@@ -102,7 +102,8 @@ def run_program(command: list[str], found: Definition, world: World, *, by: str)
             process = subprocess.Popen(command, env=environ)
         except OSError as error:
             raise EnvironmentFailure(f"{command[0]} cannot be run: {error.strerror}") from None
-        return _wait(process.wait)
+        with _asked_to_end(process.send_signal):
+            return _wait(process.wait)
 
 
 def _spelled_out(program: str, word: str) -> str:
@@ -126,6 +127,27 @@ def _reordered(command: list[str], index: int, by: str) -> str:
     plain = words and not any(word.startswith("-") or may_be_token(word) for word in words)
     value = "…" if not value or may_be_token(value) else escaped(value)
     return f"{option} {value} -- {escaped(' '.join(words)) if plain else '…'}"
+
+
+@contextmanager
+def _asked_to_end(pass_on: Callable[[int], None]) -> Iterator[None]:
+    """Whoever asks us to end, `timeout` or the container's runtime, means the program: it would go on alone.
+
+    What is ignored, as under nohup, stays ignored.
+    """
+    import signal
+
+    def asked(number: int, frame: object) -> None:
+        pass_on(number)
+
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, asked)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _wait(wait: object) -> int:
