@@ -259,6 +259,21 @@ def test_a_kubeconfig_that_changed_for_others_keeps_what_a_person_was_asked_for(
     assert asyncio.run(scene()) == [b"Bearer asked", b"Bearer other"]
 
 
+def test_what_a_person_was_asked_for_after_the_kubeconfig_changed_is_used(tmp_path: Path):
+    """The command that asks reads the kubeconfig anew. The bridge may not have looked since."""
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG.format(path=""))
+
+    async def scene() -> Plan:
+        route = AccessRoute(lambda: open_access(kubeconfig=str(file)), [str(file)])
+        file.write_text(file.read_text().replace("token: t", "token: other"))
+        await asyncio.sleep(LOOK_SECONDS)
+        route.offer(Credential(token=Secret("asked")))
+        return await plan_of(route, Asked(b"GET", b"/"))
+
+    assert dict(asyncio.run(scene()).added)[b"Authorization"] == b"Bearer asked"
+
+
 @pytest.mark.parametrize("named_by", ["kubeconfig", "exec plugin"])
 def test_after_a_tls_alert_the_next_request_has_the_new_certificate(server: ApiServer, tmp_path: Path, named_by: str):
     signer = SignerProgram(tmp_path / "token", server.ca)

@@ -51,7 +51,11 @@ class AccessRoute:
         self._use(open_again())
 
     def offer(self, credential: Credential) -> None:
-        """Somebody ran the plugin where a person could answer it: this is used until it ends or is refused."""
+        """Somebody ran the plugin where a person could answer it: this is used until it ends or is refused.
+
+        The kubeconfig is looked at first: it was read for this, and a change that is seen only later would lose it.
+        """
+        self._look(time.monotonic())
         self._offered = credential
 
     @property
