@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from kubeauthn.plugins.bridge.environment import carried, differing, marks
+from kubeauthn.plugins.bridge.route import LOOK_SECONDS
 from kubeauthn.testing import ApiServer, PluginDirectory
 from tests.integration.proxy_parts import eventually
 from tests.integration.test_bridge_kubectl import KUBEAUTHN, Home
@@ -100,6 +102,24 @@ def test_a_variable_that_only_one_has_counts_too(home: Home, server: ApiServer):
     assert plain.stdout == "200\n", plain.stderr
     assert ask(home, "one").stdout == "200\n"
     assert users(server) == ["second", "first"]
+
+
+def test_a_policy_that_forbids_the_plugin_holds_for_a_bridge_that_runs(home: Home, server: ApiServer):
+    kuberc, plugin = home.folder / "kuberc", home.folder / "plugins" / "by-profile"
+
+    def allow(*commands: object) -> None:
+        """Plain tools run the bridge's own plugin, and mind the policy too."""
+        entries = [{"command": str(command)} for command in (sys.executable, *commands)]
+        policy = {"credentialPluginPolicy": "Allowlist", "credentialPluginAllowlist": entries}
+        kuberc.write_text(json.dumps({"apiVersion": "kubectl.config.k8s.io/v1beta1", "kind": "Preference", **policy}))
+
+    home.environ["KUBERC"] = str(kuberc)
+    for commands, answer in ([plugin], "200\n"), ([], "500\n"), ([plugin], "200\n"):
+        allow(*commands)
+        time.sleep(LOOK_SECONDS)
+        assert ask(home, "one").stdout == answer
+    assert users(server) == ["first", "first"]
+    assert len(home.bridges()) == 1
 
 
 def test_a_bridge_in_use_serves_no_other_environment(home: Home, server: ApiServer):

@@ -21,19 +21,26 @@ OFF = "off"
 KUBERC_BYTES = 1 << 20
 
 
+def policy_path(environ: Mapping[str, str]) -> str:
+    """Where the policy is looked for; empty where none is wanted."""
+    named = environ.get(VARIABLE, "")
+    if named == OFF:
+        return ""
+    return os.path.abspath(named or os.path.join(home_directory(environ), ".kube", "kuberc"))
+
+
 def read_policy(*, environ: Mapping[str, str] | None = None) -> PluginPolicy:
     """The policy of the file that `KUBERC` names (`off`: none), else of `~/.kube/kuberc`.
 
     Without a file everything is allowed, as in kubectl. A file that `KUBERC` names must be there.
     """
     environ = os.environ if environ is None else environ
-    named = environ.get(VARIABLE, "")
-    if named == OFF:
+    path = policy_path(environ)
+    if not path:
         return PluginPolicy()
-    path = os.path.abspath(named or os.path.join(home_directory(environ), ".kube", "kuberc"))
     text = read_text_or_problem(path, KUBERC_BYTES)
     if isinstance(text, Problem):
-        if text.missing and not named:
+        if text.missing and not environ.get(VARIABLE):
             return PluginPolicy()
         raise faults_error([Fault(Origin(path), (), text.reason)], error=KubercError)
     return decode_policy(text, path)

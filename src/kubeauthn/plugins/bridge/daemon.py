@@ -18,6 +18,7 @@ from kubeauthn._core.credential import ClientIdentity
 from kubeauthn._io.carrier.listener import Listener
 from kubeauthn._io.carrier.one_run import LIFE, OneRunAuthority, listening_context
 from kubeauthn._io.files import write_atomically
+from kubeauthn._io.kuberc import policy_path
 from kubeauthn.errors import EnvironmentFailure, KubeauthnError
 from kubeauthn.plugin._proxy_harness import SOCKET_NAME, private_directory, remove, stay, stop_at_signals
 from kubeauthn.plugins.bridge import control, environment, foreground
@@ -49,7 +50,7 @@ class Bridge:
             lambda: open_access(
                 definition.context or None, stdin_taken="it is the bridge that runs the plugin", **definition.options
             ),
-            definition.kubeconfig.split(os.pathsep),
+            [*definition.kubeconfig.split(os.pathsep), *filter(None, [policy_path(os.environ)])],
             log_path=os.path.join(definitions.directory_of(definition.name), definitions.LOG),
         )
         own = ClientIdentity(definition.certificate.encode(), definition.key, not_before=0, not_after=0)

@@ -16,6 +16,7 @@ from kubeauthn._io.carrier.dialling import Address
 from kubeauthn._io.carrier.plan import Asked, Plan
 from kubeauthn._io.carrier.pool import Pool
 from kubeauthn.client.exec_source import forget_shared_source
+from kubeauthn.client.refreshed import RefreshedSource
 from kubeauthn.errors import CredentialError, KubeauthnError, PluginFailed, UpstreamError
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ _A_PROXYS_OWN = frozenset({500, 502})
 
 
 class AccessRoute:
-    """`open_again` opens the access anew: a kubeconfig that changes is read again, a broken one is not taken."""
+    """`open_again` opens the access anew: a kubeconfig that changes is read again, a broken one is not taken.
+
+    `files`: what it reads, the kuberc with the policy for plugins among them.
+    """
 
     def __init__(self, open_again: Callable[[], Access], files: list[str], *, log_path: str = "") -> None:
         self._open = open_again
@@ -220,9 +224,11 @@ class AccessRoute:
         except KubeauthnError as error:
             _log().error("the kubeconfig changed and cannot be used: %s", error)
             return
-        # Files change for others too, `kubectl config use-context` for one: nobody need log in again for that.
-        if access.target is None or access.target != self._access.target:
-            if access.source is not self._access.source:
+        # Files change for others too, `kubectl config use-context` for one: nobody need log in again for that. The
+        # source of a plugin's credentials is another one also where the policy for plugins is another.
+        is_another = access.source is not self._access.source
+        if access.target != self._access.target or (is_another and isinstance(access.source, RefreshedSource)):
+            if is_another:
                 forget_shared_source(self._access.source)
             self._use(access)
 
