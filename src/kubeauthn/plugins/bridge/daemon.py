@@ -24,7 +24,7 @@ from kubeauthn.plugin._proxy_harness import SOCKET_NAME, private_directory, remo
 from kubeauthn.plugins.bridge import control, environment, foreground
 from kubeauthn.plugins.bridge import definition as definitions
 from kubeauthn.plugins.bridge.apart import forget_unless_used
-from kubeauthn.plugins.bridge.complaints import Complaints
+from kubeauthn.plugins.bridge.log import log_to
 from kubeauthn.plugins.bridge.route import AccessRoute
 from kubeauthn.plugins.bridge.starting import CREDENTIAL, HELD, SERVES
 
@@ -164,7 +164,7 @@ def main() -> int:
         stale = control.socket_path(name)
         if stale is not None and os.path.basename(os.path.dirname(stale)).startswith("kubeauthn-"):
             remove(os.path.dirname(stale))  # of one that crashed
-        _log(directory)
+        log_to(os.path.join(directory, definitions.LOG))
         bridge = Bridge(definitions.load(name))
         asyncio.run(bridge.serve(ready))
         if bridge.definition.apart:
@@ -180,20 +180,6 @@ def _tell(descriptor: int, text: str) -> None:
     with contextlib.suppress(OSError):
         os.write(descriptor, text.encode()[:4000])
         os.close(descriptor)
-
-
-def _log(directory: str) -> None:
-    import logging
-
-    descriptor = os.open(
-        os.path.join(directory, definitions.LOG), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
-    )
-    handler = logging.StreamHandler(os.fdopen(descriptor, "w", buffering=1))
-    handler.addFilter(Complaints())
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    logger = logging.getLogger("kubeauthn")
-    logger.addHandler(handler)
-    logger.setLevel(logging.WARNING)
 
 
 if __name__ == "__main__":
