@@ -261,6 +261,15 @@ def test_what_a_plugin_may_go_by_is_compared(name: str):
     assert differing(marks({name: "a"}), marks({})) == [name]
 
 
+def test_a_policy_is_found_from_where_the_bridge_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    here = {"KUBERC": str(tmp_path / "kuberc")}
+    assert carried({"KUBERC": "kuberc"}) == here
+    assert marks({"KUBERC": "./kuberc"}) == marks(here)
+    for as_it_is in ("off", ""):
+        assert carried({"KUBERC": as_it_is}) == {"KUBERC": as_it_is}
+
+
 def test_what_is_compared_is_what_a_bridge_gets():
     assert carried(
         {"AWS_PROFILE": "a", "PWD": "/", "HELM_KUBETOKEN": "t", "KUBECONFIG": "k", "SSH_AUTH_SOCK": "s"}

@@ -7,6 +7,7 @@ terminal differs from window to window: it is not compared, and so no bridge get
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from hashlib import sha256
 
@@ -15,6 +16,8 @@ from kubeauthn.errors import EnvironmentFailure
 MARKS_BYTES = 256 * 1024
 _MARK = 16
 _NAMED = 5
+_POLICY = "KUBERC"
+"""Names the file with the policy for plugins, as `_io/kuberc.py` has it, which loads more than is needed here."""
 
 _LEFT_OUT = frozenset(
     [
@@ -125,11 +128,14 @@ _LEFT_OUT_BEGINNINGS = (
 
 def carried(environ: Mapping[str, str]) -> dict[str, str]:
     """What a bridge that is started from here gets."""
-    return {
+    found = {
         name: value
         for name, value in environ.items()
         if name not in _LEFT_OUT and not name.startswith(_LEFT_OUT_BEGINNINGS)
     }
+    if (named := found.get(_POLICY, "")) not in ("", "off"):
+        found[_POLICY] = os.path.abspath(named)  # a bridge stands elsewhere
+    return found
 
 
 def marks(environ: Mapping[str, str]) -> dict[str, str]:
