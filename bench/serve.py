@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,7 +75,10 @@ def rows(folder: Path, *, quick: bool) -> Iterator[Row]:
                     tokens = [issuer.token(f"{protocol}-{workers}-{n}", audience="a") for n in range(count)]
                     different = _bodies(folder / "different", tokens)
                     servers = ours, bare, only
-                    yield from _compared(generator, size, servers, protocol, workers, repeated, different, issuer)
+                    rate = yield from _compared(
+                        generator, size, servers, protocol, workers, repeated, different, issuer
+                    )
+                    yield from _at_one_rate(generator, size, servers, protocol, workers, rate / 2, folder, issuer)
                     yield from _at_half(generator, size, ours, bare, protocol, workers, repeated)
     if not quick:
         yield from _soaked()
@@ -104,7 +107,8 @@ def _compared(
     repeated: Path,
     different: Path,
     issuer: Issuer,
-) -> Iterator[Row]:
+) -> Generator[Row, None, float]:
+    """Each at its own saturation; returns ours with new tokens, in requests a second."""
     ours, bare, only = servers
     cached, peer, fresh, floor, alone = [], [], [], [], []
     for number in range(size.rounds):
@@ -131,6 +135,41 @@ def _compared(
         told, met = (f"≤ {goal} ×", ratio <= goal) if goal else ("none", True)
         spreads = f"±{spread(new):.0%} / ±{spread(alone):.0%}"
         yield Row(row, above * 1e6, least * 1e6, "µs", ratio, told, met, spreads, "authenticate alone")
+    return median(reading.rate for reading in fresh)
+
+
+def _at_one_rate(
+    generator: LoadGenerator,
+    size: Size,
+    servers: tuple[Server, Server, Server],
+    protocol: str,
+    workers: int,
+    rate: float,
+    folder: Path,
+    issuer: Issuer,
+) -> Iterator[Row]:
+    """All tokens different, and all three asked equally often.
+
+    At saturation the bare application answers twice as many requests a second, and the more there are, the less often
+    its threads sleep and are woken: what it takes for one depends on the rate by more than what is looked for.
+    """
+    count, rounds = size.fresh // 2, 2 * size.rounds
+    tokens = [issuer.token(f"{protocol}-{workers}-at-{n}", audience="a") for n in range(count * rounds)]
+    bodies = _bodies(folder / "different", tokens)
+    costs: list[list[float]] = [[], [], []]
+    alone: list[float] = []
+    for number in range(rounds):
+        for turn in range(3):
+            index = (number + turn) % 3
+            reading = generator.burst(servers[index], protocol, bodies, count, first=number * count, rate=rate)
+            costs[index].append(reading.cost)
+        alone.append(_authenticate_alone(issuer, min(count, 500)))
+    ours, bare, only = costs
+    name = f"{_name(protocol, workers)}, all tokens different, CPU above bare"
+    for side, what, goal in ((ours, "", ABOVE_BARE_GOAL), (only, " of what only calls authenticate", None)):
+        above = [max(0.0, mine - theirs) for mine, theirs in zip(side, bare, strict=True)]
+        row = f"{name}{what}, at one rate"
+        yield ratio_row(row, (above, alone), peer_name="authenticate alone", goal=goal)
 
 
 def _at_half(
@@ -203,9 +242,11 @@ class LoadGenerator:
         with running(ours, port) as pid, running(bare, bare_port) as bare_pid, running(only, only_port) as only_pid:
             yield Server(pid, port), Server(bare_pid, bare_port), Server(only_pid, only_port)
 
-    def burst(self, server: Server, protocol: str, bodies: Path, count: int, *, first: int = 0) -> Reading:
+    def burst(
+        self, server: Server, protocol: str, bodies: Path, count: int, *, first: int = 0, rate: float = 0
+    ) -> Reading:
         before = processor_seconds(server.pid)
-        told = self.load(server, protocol, bodies, count, first=first)
+        told = self.load(server, protocol, bodies, count, first=first, rate=rate)
         return Reading(count / told["seconds"], (processor_seconds(server.pid) - before) / count)
 
     def load(
