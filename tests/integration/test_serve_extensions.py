@@ -21,6 +21,7 @@ import pytest
 
 from kubeauthn._core.authentication.compiled import compile_configuration
 from kubeauthn._core.revocation import Revocation, store_key, write_list
+from kubeauthn._io.files import write_atomically
 from kubeauthn.errors import EnvironmentFailure, UsageError
 from kubeauthn.server import Authenticator, load_configuration
 from kubeauthn.server.cache import CachedAuthenticator
@@ -160,6 +161,29 @@ def test_a_list_that_is_being_written_or_was_emptied_lets_nobody_back_in(
     path.write_text("revocations: []\n")
     until(lambda: ask(decider, jane).outcome == "authenticated")
     assert [record.levelname for record in caplog.records if "revocation" in record.name] == ["ERROR", "WARNING"]
+    asyncio.run(source.close())
+
+
+def test_a_list_that_is_changed_without_a_rest_revokes_and_takes_nothing_back(
+    issuer: Issuer, inner: Decider, tmp_path: Path
+):
+    """A script that revokes one token after the other, and mistook one for another before."""
+    path = tmp_path / "revoked.json"
+    path.write_text(write_list([Revocation(token_id="mistaken")]))
+    source = FileRevocations(str(path))
+    decider = RevocationDecider(inner, RevocationCheck([source]))
+    mistaken, stolen = token(issuer, jti="mistaken"), token(issuer, jti="stolen")
+    entries = [Revocation(token_id="stolen")]
+
+    def outcomes() -> list[str]:
+        entries.append(Revocation(token_id=f"other-{len(entries)}"))
+        write_atomically(str(path), write_list(entries).encode())
+        return [ask(decider, jane).outcome for jane in (mistaken, stolen)]
+
+    assert outcomes() == ["refused", "authenticated"]
+    until(lambda: outcomes() == ["refused", "refused"])
+    until(lambda: ask(decider, mistaken).outcome == "authenticated")
+    assert ask(decider, stolen).outcome == "refused"
     asyncio.run(source.close())
 
 

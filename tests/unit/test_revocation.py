@@ -72,6 +72,21 @@ def test_of_two_entries_the_later_end_counts():
     assert RevocationList(entries[::-1]).reason(JANE) == BY_SUBJECT
 
 
+def test_of_two_lists_the_later_end_counts_whichever_comes_first():
+    until = [
+        RevocationList([Revocation(ISSUER, subject="jane", issued_until=end), Revocation(OTHER, issued_until=end)])
+        for end in (999.0, 1000.0)
+    ]
+    until.append(RevocationList([Revocation(token_id="id-2")]))
+    for one, other in ((until[0], until[1]), (until[1], until[0])):
+        both = one.with_more(other).with_more(until[2])
+        assert both.reason(JANE) == BY_SUBJECT
+        assert both.reason(TokenIdentity(OTHER, issued_at=1000.0)) == BY_ISSUER
+        assert both.reason(TokenIdentity(ISSUER, "id-2")) == BY_ID
+        assert len(both) == 3
+    assert until[0].reason(JANE) == ""
+
+
 @pytest.mark.parametrize("value", [b"", b"soon", b"-5", b"1" * 20, b"\xff"])
 def test_a_stored_value_that_cannot_be_read_revokes(value: bytes):
     assert reason_in_store(JANE, [None, None, value, None]) == BY_SUBJECT

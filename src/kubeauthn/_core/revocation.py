@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from kubeauthn._core import rfc3339
 from kubeauthn._core.record import record
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FILE_BYTES = 8 << 20
 """Some 50,000 tokens. Where more are revoked at a time, revoke the issuer, or use Redis."""
+
+Named = TypeVar("Named")
 
 FOREVER = float("inf")
 _FIELDS = frozenset(("tokenID", "issuer", "subject", "issuedUntil"))
@@ -83,6 +85,14 @@ class RevocationList:
     def __len__(self) -> int:
         return len(self._tokens) + len(self._subjects) + len(self._issuers)
 
+    def with_more(self, other: RevocationList) -> RevocationList:
+        """One that revokes what either of them does."""
+        both = RevocationList()
+        both._tokens = self._tokens | other._tokens
+        both._subjects = _later(self._subjects, other._subjects)
+        both._issuers = _later(self._issuers, other._issuers)
+        return both
+
     def reason(self, identity: TokenIdentity) -> str:
         """Why the token counts no more; "" if it does."""
         issuer = identity.issuer
@@ -95,6 +105,10 @@ class RevocationList:
             return BY_SUBJECT
         issuers_end = self._issuers.get(issuer)
         return BY_ISSUER if issuers_end is not None and was_issued_until(identity, issuers_end) else ""
+
+
+def _later(ends: dict[Named, float], others: dict[Named, float]) -> dict[Named, float]:
+    return {**ends, **{named: max(end, ends.get(named, end)) for named, end in others.items()}}
 
 
 BY_ID = "the token is revoked by its id"

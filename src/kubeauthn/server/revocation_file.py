@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kubeauthn._core.revocation import FILE_BYTES, RevocationList, read_list
@@ -22,6 +23,9 @@ _log = logging.getLogger("kubeauthn.server.revocation")
 LOOK_SECONDS = 0.5
 """Between two looks at the file. A change counts when two in a row find the same, so that takes a second: what somebody
 is still writing may read as something shorter that is valid."""
+RESTLESS_SECONDS = 2.0
+"""A file that finds no rest, such as one that a script adds to again and again, is read this often. What it names then
+is revoked; what it names no more is so only after a rest, because it may be half a list."""
 READ_AGAIN_SECONDS = 60.0
 """A file that seems unchanged is read again: not every file system tells."""
 
@@ -60,11 +64,22 @@ class FileRevocations:
         return self._complaint
 
     def _look_on(self) -> None:
+        rested_at = time.monotonic()
         while not self._closed.wait(LOOK_SECONDS):
             before, self._seen = self._seen, _signature(self._path)
-            changed = self._seen != self._read or time.monotonic() >= self._read_at + READ_AGAIN_SECONDS
-            if changed and self._seen == before:
-                self._read_again(self._seen)
+            now = time.monotonic()
+            if self._seen == before:
+                rested_at = now
+                if self._seen != self._read or now >= self._read_at + READ_AGAIN_SECONDS:
+                    self._read_again(self._seen)
+            elif now >= rested_at + RESTLESS_SECONDS:
+                rested_at = now
+                self._add_more()
+
+    def _add_more(self) -> None:
+        # Half a list may also be none: nobody is told of that before the file has come to rest.
+        with suppress(Exception):
+            self._list = self._list.with_more(_list_of(self._path, _text(self._path)))
 
     def _read_again(self, signature: Signature) -> None:
         complaint = ""
