@@ -285,6 +285,38 @@ def test_a_change_that_the_file_system_does_not_tell_is_found_at_the_next_readin
     assert asyncio.run(found()).endswith("# 2\n")
 
 
+def test_what_somebody_is_still_writing_is_not_read_because_a_minute_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its beginning may be a configuration too, without the rules that stand at the end."""
+    monkeypatch.setattr(limits, "REREAD_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "LOOK_SECONDS", 0.05)
+    file = tmp_path / "authn.yaml"
+    file.write_text(NOBODY)
+
+    async def written_slowly() -> str:
+        members: set[Member] = set()
+        reloads = Reloads(str(file), file.read_bytes(), members, Registry())
+        Worker(members)
+        watching = asyncio.create_task(reloads.watch())
+        longest, before = 0.0, time.monotonic()
+        with file.open("a") as slow:
+            for _ in range(100):
+                slow.write("# more\n")
+                slow.flush()
+                await asyncio.sleep(0.005)
+                longest, before = max(longest, time.monotonic() - before), time.monotonic()
+            meanwhile = reloads.text
+        async with asyncio.timeout(10):
+            while reloads.text != file.read_text():
+                await asyncio.sleep(0.01)
+        watching.cancel()
+        # A pause in writing is what an end looks like.
+        return meanwhile if longest < limits.LOOK_SECONDS else NOBODY
+
+    assert asyncio.run(written_slowly()) == NOBODY
+
+
 class NoDescriptorAtFirst(CertificateFiles):
     reads = 0
 

@@ -103,16 +103,19 @@ class Reloads:
         self._asked.set()
 
     async def watch(self) -> None:
-        """On change, every minute and when asked for, until cancelled. Not while there is no worker to prepare it."""
+        """On change, every minute and when asked for, until cancelled. Not while there is no worker to prepare it, nor,
+        unless asked for, while somebody is still writing."""
         read_at = time.monotonic()
         due = False
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(limits.LOOK_SECONDS):
                     await self._asked.wait()
-            due = due or self._asked.is_set() or self.files.changed()
+            changed = self.files.changed()  # it looks, whatever else is due
+            due = due or changed or self._asked.is_set()
             self._asked.clear()
-            if self._members and (due or time.monotonic() - read_at >= limits.REREAD_SECONDS):
+            long_ago = time.monotonic() - read_at >= limits.REREAD_SECONDS
+            if self._members and (due or (long_ago and self.files.at_rest)):
                 due, read_at = False, time.monotonic()
                 await self.reload()
 

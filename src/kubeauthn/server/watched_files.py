@@ -20,6 +20,8 @@ class WatchedFiles:
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = tuple(paths)
         self._settled = self._last = self.look()
+        self.at_rest = True
+        """Whether the last look that `changed` took found what the one before it did."""
 
     def look(self) -> Look:
         return tuple(_state(path) for path in self._paths)
@@ -27,7 +29,8 @@ class WatchedFiles:
     def changed(self) -> bool:
         """True once for each change, when it has come to rest."""
         before, self._last = self._last, self.look()
-        if self._last != before or self._last == self._settled or None in self._last:
+        self.at_rest = self._last == before
+        if not self.at_rest or self._last == self._settled or None in self._last:
             return False
         self._settled = self._last
         return True
