@@ -101,6 +101,15 @@ def test_what_no_worker_has_prepared_does_not_come_in_force(tmp_path: Path, capl
     assert "no worker is left of those that prepared it" in str(caplog.records[-1].fields)
 
 
+def test_nothing_is_kept_of_an_answer_that_does_not_come(tmp_path: Path) -> None:
+    """A worker that still prepares what another one has refused; tried again each minute while an issuer is sick."""
+    results, text, workers = changed(
+        tmp_path, {"prepare": lambda worker: worker.answer(worker.number, "sick")}, {"prepare": Worker.stall}, loads=3
+    )
+    assert (results, text) == ([False] * 3, "")
+    assert [(worker.told, worker.member.answers) for worker in workers] == [(["prepare", "abort"] * 3, {})] * 2
+
+
 @pytest.mark.parametrize("failing", [Worker.stall, lambda worker: worker.answer(2, "not prepared")])
 def test_a_worker_that_does_not_change_is_ended_and_the_others_are_not_held_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: Callable[[Worker], None]

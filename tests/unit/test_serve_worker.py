@@ -107,3 +107,25 @@ def test_silent_connections_are_looked_for_again_after_a_look_failed(
 
     asyncio.run(scene())
     assert "silent connections were not looked for: unexpected OSError" in caplog.text
+
+
+def test_a_configuration_that_is_given_up_while_an_issuer_is_waited_for_leaves_no_task(worker: Worker) -> None:
+    """Each would end in a line about a task that was destroyed, beside the log."""
+    channel = over(worker, Supervised())
+    text = (
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt:\n"
+        '- issuer: {url: "https://127.0.0.1:1", audiences: [a]}\n'
+        '  claimMappings: {username: {claim: sub, prefix: ""}}\n'
+    )
+
+    async def scene() -> list[str]:
+        worker._obey({"op": "prepare", "number": 2, "text": text})
+        for _ in range(3):
+            await asyncio.sleep(0)
+        worker._obey({"op": "abort", "number": 2})
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return [repr(task) for task in asyncio.all_tasks() if "arrived" in repr(task)]
+
+    assert asyncio.run(scene()) == []
+    assert channel.sent == []

@@ -178,6 +178,7 @@ class Reloads:
             if not decided:
                 for member in told & self._members:
                     member.channel.send(op="abort", number=number)
+                    member.answers.pop(number, None)  # whoever gives up in the middle of it does not answer
         _tell_without_effect(configuration)
         return True
 

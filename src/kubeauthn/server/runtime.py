@@ -129,9 +129,11 @@ async def _healthy(keys: dict[str, IssuerKeys]) -> None:
     waits = [asyncio.ensure_future(found.arrived()) for found in keys.values()]
     if not waits:
         return
-    _, late = await asyncio.wait(waits, timeout=limits.HEALTHY_SECONDS)
-    for wait in late:
-        wait.cancel()
+    try:
+        _, late = await asyncio.wait(waits, timeout=limits.HEALTHY_SECONDS)
+    finally:  # also where it is given up meanwhile: nobody else ends them
+        for wait in waits:
+            wait.cancel()
     if late:
         sick = [f"{url} ({found.status.failure or 'no answer'})" for url, found in keys.items() if not _has(found)]
         raise EnvironmentFailure(f"unhealthy issuers: {', '.join(sick)}")
