@@ -187,6 +187,35 @@ def test_a_withdrawn_key_ends_also_where_nothing_runs_in_the_background(
     assert len(issuer.requests) <= 4, "discovery; the keys at first, when they were due, and for the unknown key id"
 
 
+class SlowIssuer(Issuer):
+    seconds = 0.0
+
+    def jwks(self) -> dict[str, Any]:
+        time.sleep(self.seconds)
+        return super().jwks()
+
+
+def test_a_withdrawn_key_of_a_slow_issuer_ends_also_where_each_call_has_a_loop_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is not fetched while the call waits ends with its loop, and so would every other attempt."""
+    monkeypatch.setattr(fetch_limits, "DUE_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(fetch_limits, "REFRESH_WAIT_SECONDS", 0.2)
+    clock = FakeClock(time.time())
+    with SlowIssuer() as issuer:
+        checked = authenticator(issuer, clock=clock)
+        headers = {"Authorization": f"Bearer {issuer.token('jane', expires_in=3600)}"}
+        assert authenticate_request(headers, checked).username == "jane"
+        issuer.withdraw(issuer.kids[0])
+        issuer.rotate()
+        issuer.seconds = 1.0
+        clock.advance(600)
+        assert authenticate_request(headers, checked).username == "jane"
+        clock.advance(30)
+        with pytest.raises(Unauthenticated):
+            authenticate_request(headers, checked)
+
+
 def test_keys_that_are_due_stay_where_the_issuer_does_not_answer(
     issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

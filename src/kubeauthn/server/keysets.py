@@ -19,6 +19,8 @@ from kubeauthn.server.discovery import Discovery, Documents, issuer_documents
 
 _log = logging.getLogger("kubeauthn.server")
 
+_INTERRUPTED = "the fetch was interrupted"
+
 
 class DiscoveredKeys:
     """A `KeySource` that asks the issuer.
@@ -83,9 +85,11 @@ class DiscoveredKeys:
 
     async def refresh(self) -> None:
         """Ask the issuer again, and wait for its answer a while. Without one the last good keys stay."""
+        patient = self._state.status.failure == _INTERRUPTED
+        seconds = fetch_limits.REFRESH_PATIENCE_SECONDS if patient else fetch_limits.REFRESH_WAIT_SECONDS
         flight = self._flight_here() or self._begin()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(fetch_limits.REFRESH_WAIT_SECONDS):
+            async with asyncio.timeout(seconds):
                 await asyncio.shield(flight)
 
     async def run(self) -> None:
@@ -121,7 +125,7 @@ class DiscoveredKeys:
 
     async def _fetch(self) -> None:
         """Never raises but when cancelled: what became of it is in the state."""
-        failure = "the fetch was interrupted"
+        failure = _INTERRUPTED
         try:
             found = await self._discovery.key_set()
             keys = KeySet.from_dict(found.document)

@@ -29,6 +29,10 @@ REFRESH_SECONDS = 600.0
 REFRESH_WAIT_SECONDS = 5.0
 """How long the token that finds a key set so old waits for a newer one. All others go on with what is at hand."""
 
+REFRESH_PATIENCE_SECONDS = 20.0
+"""The same where the last fetch ended with the wait for it, as it does in an event loop that lives for one call: who
+does not wait for the answer there never gets it."""
+
 DUE_LOOK_SECONDS = 1.0
 """Between two looks whether key sets are so old."""
 
