@@ -6,7 +6,9 @@ import asyncio
 import base64
 import json
 import os
+import pickle
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -185,6 +187,36 @@ def test_a_list_that_is_changed_without_a_rest_revokes_and_takes_nothing_back(
     until(lambda: ask(decider, mistaken).outcome == "authenticated")
     assert ask(decider, stolen).outcome == "refused"
     asyncio.run(source.close())
+
+
+def test_a_worker_that_starts_later_has_the_last_good_list_and_what_is_new_in_the_file(
+    issuer: Issuer, inner: Decider, tmp_path: Path
+):
+    path = tmp_path / "revoked.json"
+    path.write_text(write_list([Revocation(token_id="id-1")]))
+    watched = FileRevocations(str(path))
+    jane, joe = token(issuer, jti="id-1"), token(issuer, jti="id-2")
+
+    def outcomes_in_a_new_worker() -> Iterator[str]:
+        source = pickle.loads(pickle.dumps(watched))  # noqa: S301  our own bytes
+        decider = RevocationDecider(inner, RevocationCheck([source]))
+        yield from (ask(decider, one).outcome for one in (jane, joe))
+        if path.exists() and "id-2" in path.read_text():
+            until(lambda: ask(decider, jane).outcome == "authenticated")
+        else:
+            until(lambda: source.complaint)
+            assert ask(decider, jane).outcome == "refused"
+        asyncio.run(source.close())
+
+    for wrong in ("", "revocations: ["):
+        path.write_text(wrong)
+        assert list(outcomes_in_a_new_worker()) == ["refused", "authenticated"]
+    path.unlink()
+    assert list(outcomes_in_a_new_worker()) == ["refused", "authenticated"]
+    path.write_text(write_list([Revocation(token_id="id-2")]))
+    assert list(outcomes_in_a_new_worker()) == ["refused", "refused"]
+    until(lambda: list(outcomes_in_a_new_worker()) == ["authenticated", "refused"])
+    asyncio.run(watched.close())
 
 
 def test_a_server_does_not_start_with_a_wrong_list(tmp_path: Path):
@@ -596,6 +628,13 @@ def test_the_server_revokes_and_records(issuer: Issuer, tmp_path: Path):
             answer = client.post("/", json=serve_process.review(jane), headers={"X-Request-ID": "mine-7"})
         assert answer.headers["x-request-id"] == "mine-7"
         until(lambda: "mine-7" in log.read_text())
+        revoked.write_text("revocations: [{")  # a worker that starts now has the last good list
+        before = server.workers()
+        os.kill(before[0], signal.SIGKILL)
+        until(lambda: len(server.workers()) == 2 and server.workers() != before)
+        time.sleep(1.0)
+        assert not any(server.review(jane).get("authenticated") for _ in range(8))
+        assert server.process.poll() is None
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert (lines[0]["outcome"], lines[0]["username"], lines[0]["credentialID"]) == (
         "authenticated",

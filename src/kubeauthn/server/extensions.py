@@ -40,6 +40,9 @@ OPTIONS = (
 )
 """What `add_arguments` adds, by the names that argparse gives them: plain values, which may travel to a worker."""
 
+_WATCHED = "revocations_watched"
+"""What `check_arguments` adds: the revocation file, as the process knows it that starts the workers."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("extensions, ours and not Kubernetes'")
@@ -157,11 +160,16 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
     extensions = Extensions(options_of(arguments))
     asyncio.run(extensions.close())
+    if arguments.revocation_file:
+        from kubeauthn.server.revocation_file import FileRevocations
+
+        # A worker may have to start while the file is wrong, or empty: it then gets the last good list.
+        setattr(arguments, _WATCHED, FileRevocations(arguments.revocation_file))
 
 
 def wrap(decider: Decider, context: Context) -> Decider:
     """The part's contract (see `server/parts.py`): the decider with what the options ask for."""
-    extensions = Extensions({name: context.options.parts.get(name) for name in OPTIONS})
+    extensions = Extensions({name: context.options.parts.get(name) for name in (*OPTIONS, _WATCHED)})
     context.at_end.append(extensions.close)
     context.on_hangup.append(extensions.reopen)
     return extensions.wrap(decider, ConfigurationInForce(context.runtime))
@@ -204,7 +212,7 @@ def _revocations(options: Mapping[str, Any]) -> RevocationCheck | None:
     if file:
         from kubeauthn.server.revocation_file import FileRevocations
 
-        sources.append(FileRevocations(file))
+        sources.append(options.get(_WATCHED) or FileRevocations(file))
     if redis:
         from kubeauthn.server.revocation_redis import RedisRevocations
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("kubeauthn.server.revocation")
 
+_UNREAD = (-1, -1, -1, -1)
+"""The signature of no file."""
+
 LOOK_SECONDS = 0.5
 """Between two looks at the file. A change counts when two in a row find the same, so that takes a second: what somebody
 is still writing may read as something shorter that is valid."""
@@ -34,13 +37,20 @@ class FileRevocations:
     """A `RevocationSource`. Raises EnvironmentFailure at once for a file that is not right: a server must not start so.
 
     Later a wrong, missing or empty file is complained about, and the last good list stays. A thread looks at the file
-    beside the requests, whether there are any or not, until `close`.
+    beside the requests, whether there are any or not, until `close`. Sent to another process, it takes the last good
+    list along: a worker that starts later begins with that.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, last_good: str | None = None) -> None:
         self._path = path
-        self._read = self._seen = _signature(path)
-        self._list = _list_of(path, _text(path))
+        self._seen = _signature(path)
+        if last_good is None:
+            self._read, self._text = self._seen, _text(path)
+            self._list = _list_of(path, self._text)
+        else:
+            self._read, self._text = _UNREAD, last_good
+            self._list = _list_of(path, last_good)
+            self._add_more()
         self._read_at = time.monotonic()
         self._complaint = ""
         self._closed = threading.Event()
@@ -48,6 +58,9 @@ class FileRevocations:
             threading.Thread(target=self._look_on, name="kubeauthn revocations", daemon=True).start()
         except RuntimeError:
             raise EnvironmentFailure(f"{path}: there is no thread to watch it") from None
+
+    def __reduce__(self) -> tuple[type[FileRevocations], tuple[str, str]]:
+        return type(self), (self._path, self._text)
 
     def reason_now(self, identity: TokenIdentity) -> str:
         return self._list.reason(identity)
@@ -90,7 +103,7 @@ class FileRevocations:
                 raise EnvironmentFailure(
                     f"{self._path}: is empty, and `revocations: []` is what says that there are none"
                 )
-            self._list = _list_of(self._path, text)
+            self._list, self._text = _list_of(self._path, text), text
         except EnvironmentFailure as error:
             complaint = str(error)
         except Exception as error:  # whatever it is: it ends this attempt, and not the thread
