@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import ssl
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,14 @@ def test_when_a_certificate_is_over_is_told_of_the_first_of_the_chain(authority:
     chain = b"of the server\n" + pair.certificate_pem + authority.certificate_pem
     assert Certificates(chain, pair.key_pem).ends() == ends.timestamp()
     assert Certificates(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", b"").ends() == float("inf")
+
+
+def test_a_certificate_of_no_version_is_for_openssl_to_judge(authority: CertificateAuthority) -> None:
+    """Else one put in place would be called a fault that nobody foresaw, and be tried again and again."""
+    pair = authority.issue_server()
+    version_3, version_6 = b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x05"
+    altered = ssl.PEM_cert_to_DER_cert(pair.certificate_pem.decode()).replace(version_3, version_6, 1)
+    assert Certificates(ssl.DER_cert_to_PEM_cert(altered).encode(), pair.key_pem).ends() == float("inf")
 
 
 def test_the_key_is_not_shown_and_travels() -> None:

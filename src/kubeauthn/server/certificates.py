@@ -36,9 +36,11 @@ class Certificates:
         """When the server's certificate is over, in unix seconds."""
         from cryptography import x509
 
+        from kubeauthn._core.not_a_certificate import NOT_A_CERTIFICATE
+
         try:
             return x509.load_pem_x509_certificate(self.chain).not_valid_after_utc.timestamp()
-        except ValueError:  # OpenSSL has read it, and that is what counts
+        except NOT_A_CERTIFICATE:  # OpenSSL has read it, and that is what counts
             return float("inf")
 
     @contextmanager
