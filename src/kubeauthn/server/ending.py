@@ -12,6 +12,10 @@ import select
 import socket
 import sys
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _EVENTS = "anon_inode:[eventpoll]"
 
@@ -20,35 +24,44 @@ def stop_accepting() -> bool:
     """True if there are connections, so that it is worth to wait for them."""
     if sys.platform != "linux":
         return False
-    listeners: dict[int, socket.socket] = {}
-    connections: list[socket.socket] = []
-    watchers: list[int] = []
-    try:
-        for descriptor in _descriptors():
-            with suppress(OSError):  # closed since
-                kind = os.readlink(f"/proc/self/fd/{descriptor}")
-                if kind == _EVENTS:
-                    watchers.append(descriptor)
-                elif kind.startswith("socket:"):
-                    one = socket.socket(fileno=os.dup(descriptor))
-                    if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                        listeners[descriptor] = one
-                    else:
-                        connections.append(one)
-        for watcher in watchers:
-            _forget(watcher, listeners)
-        places = {_place(one) for one in listeners.values()}
-        return any(_place(one) in places for one in connections)
-    finally:
-        for one in (*listeners.values(), *connections):
-            one.close()
+    listeners: dict[int, object] = {}
+    watchers = [descriptor for descriptor in _descriptors() if _kind(descriptor) == _EVENTS]
+    for descriptor, one in _sockets():
+        if _listens(one):
+            listeners[descriptor] = _place(one)
+    for watcher in watchers:
+        _forget(watcher, listeners)
+    places = set(listeners.values())
+    return any(not _listens(one) and _place(one) in places for _, one in _sockets())
+
+
+def _sockets() -> Iterator[tuple[int, socket.socket]]:
+    """With their descriptors: duplicates, one at a time, for where connections are many, descriptors are few."""
+    for descriptor in _descriptors():
+        if not _kind(descriptor).startswith("socket:"):
+            continue
+        with suppress(OSError):  # closed since
+            with socket.socket(fileno=os.dup(descriptor)) as one:
+                yield descriptor, one
+
+
+def _kind(descriptor: int) -> str:
+    with suppress(OSError):  # closed since
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    return ""
+
+
+def _listens(one: socket.socket) -> bool:
+    return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
 def _descriptors() -> list[int]:
-    return [int(name) for name in os.listdir("/proc/self/fd")]
+    with suppress(OSError):  # not even one to be had for the look
+        return [int(name) for name in os.listdir("/proc/self/fd")]
+    return []
 
 
-def _forget(watcher: int, listeners: dict[int, socket.socket]) -> None:
+def _forget(watcher: int, listeners: Iterable[int]) -> None:
     with suppress(OSError), select.epoll.fromfd(os.dup(watcher)) as events:
         for descriptor in listeners:
             with suppress(OSError):  # it watched something else
