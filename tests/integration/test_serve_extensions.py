@@ -70,8 +70,8 @@ def ask(decider: Decider, text: str) -> Decision:
     return decider.decide_now(text) or asyncio.run(decider.decide(text))
 
 
-def until(condition: Callable[[], object]) -> None:
-    for _ in range(800):
+def until(condition: Callable[[], object], seconds: float = 8.0) -> None:
+    for _ in range(int(seconds * 100)):
         if condition():
             return
         time.sleep(0.01)
@@ -646,6 +646,27 @@ def test_the_server_revokes_and_records(issuer: Issuer, tmp_path: Path):
     assert last["client"].startswith("127.0.0.1")
     assert jane not in log.read_text()
     assert jane not in "".join(server.raw)
+
+
+def test_a_worker_that_cannot_start_does_not_end_those_that_run(issuer: Issuer, tmp_path: Path):
+    """The folder of the audit log is gone for a while, and a worker dies meanwhile."""
+    from tests.integration import serve_process
+
+    file, folder, away = tmp_path / "authentication.yaml", tmp_path / "audit", tmp_path / "away"
+    file.write_text(serve_process.configuration(issuer))
+    folder.mkdir()
+    jane = issuer.token("jane", audience="kubernetes")
+    with serve_process.Serve(file, "--workers", "2", f"--audit-log={folder / 'log'}") as server:
+        server.ready()
+        folder.rename(away)
+        os.kill(server.workers()[0], signal.SIGKILL)
+        cannot = "a worker cannot start, and another one is tried"
+        until(lambda: sum(line["message"].startswith(cannot) for line in list(server.lines)) == 2, seconds=60)
+        assert server.process.poll() is None
+        assert server.review(jane)["user"]["username"] == "jane"
+        away.rename(folder)
+        until(lambda: "kubeauthn_workers 2" in server.metrics(), seconds=60)
+    assert "Traceback" not in "".join(server.raw)
 
 
 def test_the_last_lines_are_written_when_the_server_ends_and_a_renamed_log_is_left_alone(

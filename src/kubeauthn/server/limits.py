@@ -83,5 +83,9 @@ TRIALS = 3
 TRIAL_SECONDS = 30.0
 """How long a process that tries new certificates may take; it needs a fraction of a second."""
 
+FAILED_START_SECONDS = 6.0
+"""How long a worker that cannot start stays before it ends and another one tries. Granian ends the whole server for one
+that ends within five and a half."""
+
 RESPAWN_SECONDS = 1.5
 """A new worker has this long before the one that it replaces is told to end; until it is there, connections wait."""

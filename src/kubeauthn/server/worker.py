@@ -9,11 +9,12 @@ import logging
 import os
 import signal
 import socket
+import time
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kubeauthn.errors import KubeauthnError
+from kubeauthn.errors import EnvironmentFailure, KubeauthnError
 from kubeauthn.server import debug_explain, health, limits, log_lines, token_review
 from kubeauthn.server.application import Application
 from kubeauthn.server.channel import Channel, announce
@@ -44,7 +45,15 @@ _REPORT_SECONDS = 1.0
 def load(options: ServeOptions, doorbell: socket.socket) -> Application:
     """What Granian calls in a new worker process."""
     log_lines.configure(options.log_format)
-    return Worker(options, announce(doorbell)).application
+    connection = announce(doorbell)
+    try:
+        return Worker(options, connection).application
+    except EnvironmentFailure as error:
+        # All of it was right before there were workers. Those that run need not end because it is not any more.
+        _log.error("a worker cannot start, and another one is tried: %s", error)
+    connection.close()
+    time.sleep(limits.FAILED_START_SECONDS)
+    raise SystemExit(1)
 
 
 class Worker:
