@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,6 +122,48 @@ def test_a_worker_that_does_not_change_is_ended_and_the_others_are_not_held_back
     results, text, [failed, other] = changed(tmp_path, {"commit": failing}, {}, loads=2)
     assert (results, text) == ([True, False], "# new\n")  # the second time there is nothing to do
     assert (failed.closed, other.closed) == (True, False)
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_worker_that_hangs_is_ended_and_the_others_change_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
+    """It would keep the old configuration in force. One that only takes long is left alone."""
+    monkeypatch.setattr(limits, "HEALTHY_SECONDS", -5.0)
+    monkeypatch.setattr(limits, "HANGS_SECONDS", 0.01 if hangs else 60.0)
+    monkeypatch.setattr(limits, "LOOK_SECONDS", 0.05)
+
+    class Hung(Worker):
+        def close(self) -> None:
+            super().close()
+            self.vanish()  # as the supervisor sees it then
+
+    file = tmp_path / "authn.yaml"
+    file.write_text(NOBODY)
+
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+
+    async def run() -> tuple[list[bool], str, bool, bool]:
+        members: set[Member] = set()
+        reloads = Reloads(str(file), NOBODY.encode(), members, Registry())
+        hung, other = Hung(members, {"prepare": Worker.stall}), Worker(members)
+        hung.member.pid = process.pid
+        file.write_text(NOBODY + "# new\n")
+        assert not reloads.files.changed()
+        assert reloads.files.changed()
+        results = [await reloads.reload() for _ in range(2)]
+        return results, reloads.text.removeprefix(NOBODY), hung.closed, other.closed
+
+    try:
+        changed, text, ended, other_ended = asyncio.run(run())
+        assert (changed, text) == (([False, True], "# new\n") if hangs else ([False, False], ""))
+        assert (ended, other_ended) == (hangs, False)
+        if hangs:
+            assert process.wait(30) == -signal.SIGKILL, "it might hear of nothing, and answer requests all the same"
+        assert hangs or process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_a_storm_of_signals_reads_the_file_once_more_and_keeps_no_worker_waiting(tmp_path: Path) -> None:

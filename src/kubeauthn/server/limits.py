@@ -49,6 +49,10 @@ HEALTHY_SECONDS = 60.0
 COMMIT_SECONDS = 30.0
 """How long a worker may take to say that it has changed, which is one assignment. Then it is ended."""
 
+HANGS_SECONDS = 120.0
+"""A worker that says nothing for so long, and does not do what it was told, is ended. They tell of their numbers every
+second, but where they compile a large configuration."""
+
 JOIN_SECONDS = 60.0
 """How long a new worker may take until it has the configuration in force. Nobody else joins or reloads meanwhile."""
 

@@ -11,14 +11,16 @@ Between the first worker's change and the last one's lies as long as a message t
 either configuration, as they may be with one worker for a request that is under way. A worker that starts while others
 prepare gets what is in force at once, and prepares too; only the change itself and its joining wait for each other. One
 that vanishes does not count, and its successor gets what is in force; but if none is left that has prepared it, nobody
-has seen that its issuers are healthy, and nothing changes. One that was told to change and does not say that it has is
-ended.
+has seen that its issuers are healthy, and nothing changes. One that hangs, or was told to change and does not say that
+it has, is ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,9 @@ class Member:
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
+        self.pid = 0
+        """Its process, once it has joined."""
+        self.heard_at = time.monotonic()
         self.answers: dict[int, asyncio.Future[str]] = {}
         self.numbers: list[Any] = []
         self.collected: dict[int, asyncio.Future[None]] = {}
@@ -55,6 +60,13 @@ class Member:
         """Its answer to the next order about that generation: "" or why not."""
         self.answers[number] = asyncio.get_running_loop().create_future()
         return self.answers[number]
+
+    def end(self) -> None:
+        """At once: one that hangs may still answer requests, by what it was told last, and does not hear of its end."""
+        if self.pid > 1:
+            with suppress(OSError):  # it has ended
+                os.kill(self.pid, signal.SIGKILL)
+        self.channel.close()
 
     def gone(self) -> None:
         """Nobody waits for it any more."""
@@ -195,8 +207,17 @@ class Reloads:
             if pending and self.files.moved_on():
                 return False
             if pending and time.monotonic() > ends:
+                self._end_hanging(member for member, answer in waiting.items() if answer in pending)
                 raise EnvironmentFailure("a worker did not prepare in time")
         return True
+
+    def _end_hanging(self, silent: Iterable[Member]) -> None:
+        """The others try again without them. Not those that only take long, and tell of their numbers meanwhile."""
+        for member in silent:
+            if time.monotonic() - member.heard_at >= limits.HANGS_SECONDS:
+                _log.error("a worker hangs and is ended")
+                member.end()
+                self.soon()
 
     async def _commit(self, members: Iterable[Member], number: int) -> None:
         """Returns when every worker has changed, or is no more."""
@@ -209,7 +230,10 @@ class Reloads:
                 _log.error(
                     "a worker did not change to the new configuration and ends", extra={"fields": {"reason": why}}
                 )
-                member.channel.close()
+                if answer.done():
+                    member.channel.close()
+                else:
+                    member.end()
 
     def _tell(self, status: str) -> None:
         self._count.cell(status, self._server).value += 1

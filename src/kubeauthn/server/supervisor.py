@@ -96,7 +96,7 @@ class Supervisor:
             member.channel.send(op="configure", number=self._reloads.number, text=self._reloads.text)
             try:
                 async with asyncio.timeout(limits.JOIN_SECONDS):
-                    await member.channel.receive()
+                    member.pid = int((await member.channel.receive())["pid"])
             except (ConnectionError, ValueError):
                 member.channel.close()
                 return  # Granian tells that it ended, and starts another
@@ -115,6 +115,7 @@ class Supervisor:
             member.channel.close()
 
     def _hear(self, member: Member, message: Mapping[str, Any]) -> None:
+        member.heard_at = time.monotonic()
         kind = message["op"]
         if kind == "done":
             answer = member.answers.pop(message["number"], None)
