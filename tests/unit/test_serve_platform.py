@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kubeauthn._core.authentication.decode import TEXT_BYTES
 from kubeauthn._io.descriptors import path_of
 from kubeauthn.errors import EnvironmentFailure
-from kubeauthn.server.channel import doorbells
+from kubeauthn.server.channel import Channel, doorbells
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +31,21 @@ def test_messages_stay_whole() -> None:
         there.send(b"one")
         there.send(b"two")
         assert [here.recv(16), here.recv(16)] == [b"one", b"two"]
+
+
+def test_the_largest_configuration_fits_into_a_message() -> None:
+    """JSON makes more of it: most of letters beyond ASCII, of two bytes each."""
+    text = "é" * (TEXT_BYTES // 2)
+
+    async def received() -> str:
+        here, there = [await Channel.over(end) for end in socket.socketpair()]
+        here.send(op="configure", number=1, text=text)
+        message = await there.receive()
+        here.close()
+        there.close()
+        return str(message["text"])
+
+    assert asyncio.run(received()) == text
 
 
 def test_other_faults_of_the_system_stay_what_they_are() -> None:

@@ -65,8 +65,8 @@ REREAD_SECONDS = 60.0
 COLLECT_SECONDS = 2.0
 """How long `/metrics` waits for the numbers of the other workers."""
 
-MESSAGE_BYTES = 16 << 20
-"""Of a message between supervisor and worker: a configuration is the largest, and JSON may double it."""
+MESSAGE_BYTES = 64 << 20
+"""Of a message between supervisor and worker: a configuration is the largest, and JSON may write two bytes as six."""
 
 LOCK_SECONDS = 5.0
 """How long a server waits for another one that starts at the same unix socket; it needs a moment."""
