@@ -205,16 +205,26 @@ def test_a_script_whose_interpreter_is_missing_is_not_a_matter_of_its_mode(tmp_p
     script = tmp_path / "script"
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
-    with pytest.raises(PluginNotFound, match="not found") as caught:
+    with pytest.raises(PluginNotFound, match="not found: its interpreter is not there: /no/such/interpreter") as caught:
         run(script, install_hint="reinstall it")
     assert caught.value.hint == "reinstall it"
+
+
+def test_a_script_with_the_line_endings_of_windows(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_bytes(b"#!/bin/sh\r\necho hello\r\n")
+    script.chmod(0o755)
+    with pytest.raises(PluginNotFound, match="not found: its lines end as on Windows") as caught:
+        run(script, install_hint="reinstall it")
+    assert caught.value.hint == f"sed -i 's/\\r$//' {script}"
+    assert not hasattr(caught.value, "__notes__")
 
 
 def test_not_a_program(tmp_path: Path) -> None:
     rubbish = tmp_path / "rubbish"
     rubbish.write_bytes(b"\x00\x01\x02 not a program")
     rubbish.chmod(0o755)
-    with pytest.raises(PluginNotFound, match="Exec format error"):
+    with pytest.raises(PluginNotFound, match="exec format error"):
         run(rubbish)
 
 

@@ -389,7 +389,35 @@ def test_a_file_that_is_no_program(tmp_path: Path):
     path.chmod(0o755)
     checked = check(path)
     assert checked.code == 4
-    assert checked.reasons == {"start": "cannot be started: Exec format error"}
+    assert checked.reasons == {
+        "start": "cannot be started: exec format error"
+        " (a script begins with #! and its interpreter; a program is made for one kind of machine)"
+    }
+
+
+@pytest.mark.parametrize("kind", ["credential", "signer", "proxy"])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            b"#!/bin/sh\r\necho hello\r\n",
+            "its lines end as on Windows, so its interpreter is not found (sed -i 's/\\r$//' {path})",
+        ),
+        (b"#!/no/such/interpreter -x\n", "its interpreter is not there: /no/such/interpreter"),
+        (
+            b"\xef\xbb\xbf#!/bin/sh\n",
+            "exec format error: a byte order mark stands before its first line (save it as UTF-8 without it)",
+        ),
+    ],
+    ids=["CRLF", "interpreter", "byte order mark"],
+)
+def test_a_script_that_the_system_does_not_start(tmp_path: Path, kind: str, content: bytes, reason: str):
+    path = tmp_path / "plugin"
+    path.write_bytes(content)
+    path.chmod(0o755)
+    checked = check(path, options=("--kind", kind))
+    assert checked.code == 4
+    assert checked.reasons == {"start": f"cannot be started: {reason.format(path=path)}"}
 
 
 @pytest.mark.parametrize(

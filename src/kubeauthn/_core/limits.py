@@ -5,6 +5,9 @@ from __future__ import annotations
 PLUGIN_REPLY_BYTES = 1 << 20
 """What a plugin may print. The largest real reply, a token with a certificate chain, is far below."""
 
+SCRIPT_LINE_BYTES = 256
+"""How much of a script Linux reads to find its interpreter."""
+
 PLUGIN_SECONDS = 60.0
 """How long a plugin may take when no person is typing."""
 

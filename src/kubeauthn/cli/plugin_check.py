@@ -70,7 +70,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace, world: World) -> int:
     from kubeauthn._io.lookup import find_executable, why_not_found
     from kubeauthn._io.terminal import stdin_is_terminal
-    from kubeauthn.plugin.check.report import FAULT, Finding, Report
+    from kubeauthn.plugin.check.report import FAULT, Finding, Report, not_started
 
     if not 0 < arguments.timeout < float("inf"):
         raise UsageError(f"--timeout takes a number of seconds above 0, not {arguments.timeout:g}")
@@ -93,8 +93,7 @@ def run(arguments: Namespace, world: World) -> int:
         try:
             report = _checked(kind, path, environment, cluster, arguments, world)
         except (OSError, ValueError) as error:
-            told = f"cannot be started: {getattr(error, 'strerror', None) or error}"
-            report = Report(kind or "credential", command, False, (Finding("start", FAULT, told),))
+            report = not_started(kind or "credential", command, path, error)
 
     if arguments.output == "json":
         import json

@@ -20,7 +20,7 @@ from kubeauthn._core.kubeconfig.model import Cluster, ExecConfig, User
 from kubeauthn._core.kubeconfig.proxy import proxy_from_environment
 from kubeauthn._core.policy import PluginPolicy, permitted_path
 from kubeauthn._core.record import record
-from kubeauthn._io.lookup import find_executable, find_unexecutable
+from kubeauthn._io.lookup import find_executable, find_unexecutable, why_not_started
 from kubeauthn._io.process import run_plugin
 from kubeauthn._io.terminal import stdin_is_terminal
 from kubeauthn.client import metrics
@@ -154,8 +154,14 @@ class ExecPlugin:
             return PluginNotFound(
                 f"exec: executable {name} is not executable: Permission denied", hint=f"chmod +x {path}"
             )
-        # FileNotFoundError says no more than the sentence itself; anything else is worth telling.
-        detail = "" if isinstance(error, FileNotFoundError) else f": {getattr(error, 'strerror', None) or error}"
+        detail, remedy = "", ""
+        found_at = find_executable(name)
+        # Of what is not there, FileNotFoundError says no more than the sentence itself; anything else is worth telling.
+        if found_at or not isinstance(error, FileNotFoundError):
+            reason, remedy = why_not_started(found_at or name, error)
+            detail = f": {reason}"
+        if remedy:
+            return PluginNotFound(f"exec: executable {name} not found{detail}", hint=remedy)
         hint = self._hints.allow(self.config.install_hint, self._clock())
         found = PluginNotFound(f"exec: executable {name} not found{detail}", hint=hint)
         if hint:

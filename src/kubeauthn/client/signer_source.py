@@ -21,7 +21,7 @@ from kubeauthn._core.signerwire import SigningAlgorithm
 from kubeauthn._core.signing_identity import SigningIdentity, signing_identity
 from kubeauthn._core.signing_pause import SigningPause
 from kubeauthn._core.stored_pin import pin_descriptor, stores_pin
-from kubeauthn._io.lookup import find_executable, why_not_found
+from kubeauthn._io.lookup import find_executable, why_not_found, why_not_started
 from kubeauthn._io.process import run_plugin
 from kubeauthn._io.terminal import stdin_is_terminal
 from kubeauthn.client import metrics
@@ -193,8 +193,8 @@ class ExternalSigner:
             )
         except (OSError, ValueError) as error:
             count(1, metrics.PLUGIN_NOT_FOUND_ERROR)
-            reason = getattr(error, "strerror", None) or type(error).__name__
-            raise PluginNotFound(f"external signer {self.command} cannot be started: {reason}") from None
+            reason, remedy = why_not_started(path, error)
+            raise PluginNotFound(f"external signer {self.command} cannot be started: {reason}", hint=remedy) from None
         except PluginFailed:
             count(1, metrics.PLUGIN_EXECUTION_ERROR)
             raise

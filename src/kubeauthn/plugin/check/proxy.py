@@ -23,7 +23,7 @@ from kubeauthn.plugin.check.credential import MADE_UP_CLUSTER
 from kubeauthn.plugin.check.ending import processes, speed, with_its_words
 from kubeauthn.plugin.check.leftovers import Leftover, leftovers
 from kubeauthn.plugin.check.output import quoted
-from kubeauthn.plugin.check.report import FAULT, NOTE, OK, Finding, Report
+from kubeauthn.plugin.check.report import FAULT, NOTE, OK, Finding, Report, not_started
 from kubeauthn.plugin.check.trial import MARK, STDERR_BYTES
 
 GONE_SECONDS = 5.0
@@ -72,8 +72,7 @@ def check(plan: Plan) -> Report:
                     tried = findings or run.identity is None
                     findings += [] if tried else _tried_out(run.identity, release)  # type: ignore[arg-type]
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return Report("proxy", command, False, (Finding("start", FAULT, f"cannot be started: {reason}"),))
+        return not_started("proxy", command, plan.path, error)
     good = [run for run in runs if run.identity is not None]
     answers = [_answered(run, bool(good)) for run in runs]
     # 2. Without a lock: a client that knows no proxies, such as kubectl.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubeauthn._io.lookup import why_not_started
+
 OK = "ok"
 NOTE = "note"
 """Worth knowing; a client takes it."""
@@ -38,3 +40,9 @@ class Report:
     @property
     def notes(self) -> int:
         return sum(finding.result == NOTE for finding in self.findings)
+
+
+def not_started(plugin: str, command: str, path: str, error: OSError | ValueError) -> Report:
+    reason, remedy = why_not_started(path, error)
+    told = f"cannot be started: {reason} ({remedy})" if remedy else f"cannot be started: {reason}"
+    return Report(plugin, command, False, (Finding("start", FAULT, told),))

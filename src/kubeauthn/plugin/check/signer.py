@@ -27,7 +27,7 @@ from kubeauthn.errors import KubeauthnError, PluginReplyError
 from kubeauthn.plugin._signer_rehearsal import tls_algorithms, verify_with
 from kubeauthn.plugin.check.ending import bad_end, gave_up, processes, speed
 from kubeauthn.plugin.check.output import Output, quoted, take_apart
-from kubeauthn.plugin.check.report import FAULT, NOTE, OK, Finding, Report
+from kubeauthn.plugin.check.report import FAULT, NOTE, OK, Finding, Report, not_started
 from kubeauthn.plugin.check.trial import Trial, run_trial
 
 KINDS = (signerwire.CERTIFICATE_RESPONSE, signerwire.SIGN_RESPONSE, "ExternalPublicKey", "ExternalSigner")
@@ -84,8 +84,7 @@ def check(plan: Plan) -> Report:
     try:
         asked.append(_ask(plan, signerwire.encode_certificate_request(plan.configuration)))
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return Report("signer", plan.command, False, (Finding("start", FAULT, f"cannot be started: {reason}"),))
+        return not_started("signer", plan.command, plan.path, error)
     findings = [Finding("start", OK, plan.path)]
     key, finding = _certificate(asked[0], plan.clock())
     findings.append(finding)

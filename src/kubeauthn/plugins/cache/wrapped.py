@@ -8,7 +8,7 @@ import time
 from kubeauthn._core import execwire, limits
 from kubeauthn._core.policy import permitted_path
 from kubeauthn._io.kuberc import read_policy
-from kubeauthn._io.lookup import find_executable, why_not_found
+from kubeauthn._io.lookup import find_executable, why_not_found, why_not_started
 from kubeauthn._io.process import run_plugin
 from kubeauthn.errors import PluginFailed, PluginNotFound, PluginReplyError
 from kubeauthn.plugin import credential
@@ -32,7 +32,8 @@ def ask(command: Sequence[str], request: credential.Request) -> tuple[credential
     try:
         code, output = run_plugin(path, command, os.environ, interactive=request.interactive, seconds=_SECONDS)
     except OSError as error:
-        raise PluginNotFound(f"exec: executable {name} cannot be started: {error.strerror}") from None
+        reason, remedy = why_not_started(path, error)
+        raise PluginNotFound(f"exec: executable {name} cannot be started: {reason}", hint=remedy or None) from None
     if code != 0:
         ending = f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}"
         raise PluginFailed(f"exec: executable {name} {ending}", exit_code=code)
