@@ -135,7 +135,7 @@ def test_several_issuers_leave_none_to_assume(tmp_path: Path):
 )
 def test_claims_that_are_none(tmp_path: Path, payload: bytes, said: str, hint: str):
     code, out, err = explain(tmp_path, payload)
-    assert (code, out) == (2, "")
+    assert (code, out) == (4, "")
     assert f"claims.json: {said}" in err
     assert hint in err.partition("\nhint: ")[2]
     assert ("hint:" in err) is bool(hint)

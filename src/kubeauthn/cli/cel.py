@@ -56,7 +56,10 @@ def _session(arguments: Namespace, world: World) -> Session:
     session.as_json = arguments.output == "json"
     session.with_python = arguments.python
     if path := arguments.claims or arguments.user:
-        session.use(_text(path, world), path)
+        try:
+            session.use(_text(path, world), path)
+        except UsageError as error:  # a line of the session would be; a file is what the command line names
+            raise EnvironmentFailure(str(error), hint=error.hint) from None
     return session
 
 

@@ -10,7 +10,7 @@ import json
 from kubeauthn.cli import failure
 from kubeauthn.cli.config_file import checked_version, read, read_configuration, shown_name, with_patterns
 from kubeauthn.cli.look import add_color_option
-from kubeauthn.errors import UsageError
+from kubeauthn.errors import EnvironmentFailure, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _of_claims(
     try:
         token, assumed = signer.token(read(arguments.claims, TOKEN_BYTES, world), now)
     except UsageError as error:
-        raise UsageError(f"{shown_name(arguments.claims)}: {error}", hint=error.hint) from None
+        raise EnvironmentFailure(f"{shown_name(arguments.claims)}: {error}", hint=error.hint) from None
     authenticator = Authenticator(config, keys=signer.keys, kubernetes=version)
     trace = authenticator.explain(token, now, show_claims=arguments.show_claims)
     return Explained(trace, token, now, version, from_claims=True, assumed=assumed)
