@@ -263,7 +263,10 @@ def test_a_taken_port_is_said_if_it_was_asked_for(server: PlaygroundServer):
     with PlaygroundProcess("--no-browser", "--port", str(server.server_address[1])) as playground:
         code, said = playground.process.wait(timeout=40), playground.process.communicate()[1]
     assert code == 4
-    assert said == f"error: cannot listen on port {server.server_address[1]}: Address already in use\n"
+    assert said == (
+        f"error: cannot listen on port {server.server_address[1]}: address already in use\n"
+        "hint: without --port it takes one that is free\n"
+    )
 
 
 def test_the_browser_is_opened_with_the_address_unless_told_not_to(tmp_path):

@@ -77,7 +77,7 @@ def test_a_reader_that_goes_away_is_no_error(server: ApiServer):
 def test_a_full_disk_is_an_error(server: ApiServer):
     with open("/dev/full", "wb") as full:
         result = subprocess.run([PROGRAM, "whoami"], stdout=full, stderr=subprocess.PIPE, timeout=SECONDS)
-    assert (result.returncode, result.stderr) == (4, b"error: No space left on device\n")
+    assert (result.returncode, result.stderr) == (4, b"error: no space left on device\n")
 
 
 def on_a_terminal(*command: str, **environment: str) -> tuple[int, bytes]:

@@ -206,7 +206,7 @@ def test_debug_shows_the_traceback(with_command):
 
 def test_an_os_error_names_the_file(with_command):
     with_command(raising(PermissionError(13, "Permission denied", "/etc/x\x1b")))
-    assert run("try") == (4, "", "error: /etc/x\\x1b: Permission denied\n")
+    assert run("try") == (4, "", "error: /etc/x\\x1b: permission denied\n")
 
 
 def test_an_interrupt_is_quiet(with_command):

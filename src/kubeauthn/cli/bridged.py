@@ -101,7 +101,7 @@ def run_program(command: list[str], found: Definition, world: World, *, by: str)
         try:
             process = subprocess.Popen(command, env=environ)
         except OSError as error:
-            raise EnvironmentFailure(f"{command[0]} cannot be run: {error.strerror}") from None
+            raise EnvironmentFailure(f"{command[0]} cannot be run: {(error.strerror or 'unusable').lower()}") from None
         with _asked_to_end(process.send_signal):
             return _wait(process.wait)
 

@@ -40,7 +40,7 @@ def report(error: BaseException, world: World) -> int:
             world.complain("hint", error.hint)
     elif isinstance(error, OSError):
         name = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-        world.complain("error", f"{name}{error.strerror or type(error).__name__}")
+        world.complain("error", f"{name}{(error.strerror or type(error).__name__).lower()}")
     else:
         # The text of an error that nobody foresaw may quote anything, a secret included.
         world.complain("error", f"internal error: {type(error).__name__} at {_place(error.__traceback__)}")

@@ -83,5 +83,7 @@ def _listen(port: int | None, world: World, start: dict[str, str]) -> Playground
         return PlaygroundServer(PORT if port is None else port, world.clock, start)
     except OSError as error:
         if port is not None:
-            raise EnvironmentFailure(f"cannot listen on port {port}: {error.strerror or error}") from None
+            reason = (error.strerror or str(error)).lower()
+            hint = "without --port it takes one that is free"
+            raise EnvironmentFailure(f"cannot listen on port {port}: {reason}", hint=hint) from None
     return PlaygroundServer(0, world.clock, start)

@@ -28,7 +28,9 @@ def in_use(name: str) -> Iterator[None]:
     try:
         descriptor = _shared(path)
     except OSError as error:
-        raise EnvironmentFailure(f"{error.filename or path}: {error.strerror}") from None
+        raise EnvironmentFailure(
+            f"{error.filename or path}: {(error.strerror or 'cannot be opened').lower()}"
+        ) from None
     try:
         yield
     finally:
