@@ -113,6 +113,20 @@ def test_nothing_at_all(own_environment):
     assert str(own_environment / ".kube" / "config") in caught.value.hint
 
 
+def test_a_directory_called_tilde_is_no_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "~")
+    monkeypatch.delenv("USERPROFILE", raising=False)
+    path = tmp_path / "~" / ".kube" / "config"
+    path.parent.mkdir(parents=True)
+    path.write_text(ONE)
+    with pytest.raises(KubeconfigError, match="no kubeconfig was found") as caught:
+        kubeconfig.load()
+    assert caught.value.hint == "looked for: none, without a home directory; set KUBECONFIG or name a file"
+    with pytest.raises(KubeconfigError, match="there is no home directory with a kubeconfig"):
+        kubeconfig.edit()
+
+
 def test_dev_null_is_an_empty_kubeconfig(monkeypatch):
     monkeypatch.setenv("KUBECONFIG", os.devnull)
     with pytest.raises(KubeconfigError, match="no current-context is set"):

@@ -122,6 +122,14 @@ def test_default_place(own_environment):
     assert read_policy(environ={"KUBERC": "off", "HOME": str(own_environment)}) == PluginPolicy()
 
 
+def test_a_directory_called_tilde_is_no_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "~" / ".kube" / "kuberc"
+    path.parent.mkdir(parents=True)
+    path.write_text(BETA + "credentialPluginPolicy: DenyAll\n")
+    assert read_policy(environ={"HOME": "~"}) == PluginPolicy()
+
+
 def test_named_file(tmp_path, monkeypatch):
     monkeypatch.setenv("KUBERC", str(tmp_path / "rc"))
     with pytest.raises(KubercError, match="rc: no such file or directory"):

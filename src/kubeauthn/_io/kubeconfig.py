@@ -22,7 +22,9 @@ SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def home_directory(environ: Mapping[str, str]) -> str:
-    return environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~")
+    """Empty where there is none: no variable, and a user id that the system does not know, as in many containers."""
+    home = environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~")
+    return "" if home == "~" else home
 
 
 def candidate_paths(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -30,8 +32,8 @@ def candidate_paths(path: str | os.PathLike[str] | None, environ: Mapping[str, s
     if path is not None:
         return (os.path.abspath(os.fspath(path)),)
     listed = [part for part in environ.get(VARIABLE, "").split(os.pathsep) if part]
-    if not listed:
-        listed = [os.path.join(home_directory(environ), ".kube", "config")]
+    if not listed and (home := home_directory(environ)):
+        listed = [os.path.join(home, ".kube", "config")]
     return tuple(dict.fromkeys(os.path.abspath(part) for part in listed))
 
 
@@ -127,5 +129,5 @@ def _nothing(merged: Kubeconfig, candidates: Sequence[str]) -> Kubeconfig:
         return merged  # a file is there and says nothing: what to do about that, `resolve` tells
     raise KubeconfigError(
         "no kubeconfig was found, and this is not a pod with a service account",
-        hint=f"looked for: {', '.join(candidates)}; set {VARIABLE} or name a file",
+        hint=f"looked for: {', '.join(candidates) or 'none, without a home directory'}; set {VARIABLE} or name a file",
     )

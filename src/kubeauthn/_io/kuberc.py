@@ -24,9 +24,10 @@ KUBERC_BYTES = 1 << 20
 def policy_path(environ: Mapping[str, str]) -> str:
     """Where the policy is looked for; empty where none is wanted."""
     named = environ.get(VARIABLE, "")
-    if named == OFF:
+    home = home_directory(environ)
+    if named == OFF or not (named or home):
         return ""
-    return os.path.abspath(named or os.path.join(home_directory(environ), ".kube", "kuberc"))
+    return os.path.abspath(named or os.path.join(home, ".kube", "kuberc"))
 
 
 def read_policy(*, environ: Mapping[str, str] | None = None) -> PluginPolicy:

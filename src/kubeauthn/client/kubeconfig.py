@@ -32,6 +32,7 @@ from kubeauthn._core.kubeconfig.model import (
 from kubeauthn._core.kubeconfig.resolve import Overrides
 from kubeauthn._io import kubeconfig as _shell
 from kubeauthn._secret import Secret
+from kubeauthn.errors import KubeconfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,4 +122,9 @@ def edit(path: str | os.PathLike[str] | None = None) -> KubeconfigEdit:
     """
     from kubeauthn._io.kubeconfig_edit import KubeconfigEdit
 
-    return KubeconfigEdit(_shell.candidate_paths(path, os.environ))
+    candidates = _shell.candidate_paths(path, os.environ)
+    if not candidates:
+        raise KubeconfigError(
+            "there is no home directory with a kubeconfig", hint=f"set {_shell.VARIABLE} or name a file"
+        )
+    return KubeconfigEdit(candidates)

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubeauthn._core.record import field, record
 from kubeauthn._io.files import read_bounded, write_atomically
+from kubeauthn._io.kubeconfig import candidate_paths, home_directory
 from kubeauthn._secret import Secret
 from kubeauthn.errors import EnvironmentFailure
 
@@ -47,13 +48,19 @@ def state_directory() -> str:
     """Where all bridges of this user are; made if it is not there."""
     base = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+        home = home_directory(os.environ)
+        if not os.path.isabs(home):
+            raise EnvironmentFailure(
+                "there is no home directory to keep bridges in", hint="set HOME or XDG_STATE_HOME to an absolute path"
+            )
+        base = os.path.join(home, ".local", "state")
     path = os.path.join(base, "kubeauthn", "bridge")
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError as error:
         raise EnvironmentFailure(
-            f"{error.filename}: {error.strerror}", hint="bridges are kept there; XDG_STATE_HOME names another place"
+            f"{error.filename}: {(error.strerror or 'cannot be made').lower()}",
+            hint="bridges are kept there; XDG_STATE_HOME names another place",
         ) from None
     check_private(path)
     return path
@@ -181,7 +188,7 @@ def one_at_a_time() -> Iterator[None]:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise EnvironmentFailure(f"{path}: {error.strerror}") from None
+        raise EnvironmentFailure(f"{path}: {(error.strerror or 'cannot be opened').lower()}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -191,8 +198,7 @@ def one_at_a_time() -> Iterator[None]:
 
 def _variable(given: str | None) -> str:
     """KUBECONFIG for the bridge, which has another working directory: absolute paths."""
-    listed = os.environ.get("KUBECONFIG", "") or os.path.join(os.path.expanduser("~"), ".kube", "config")
-    paths = [os.path.abspath(path) for path in ([given] if given else listed.split(os.pathsep)) if path]
+    paths = candidate_paths(given or None, os.environ)
     if impossible := [path for path in paths if os.pathsep in path]:
         raise EnvironmentFailure(
             f"{impossible[0]}: the bridge gets its kubeconfig in KUBECONFIG, where {os.pathsep} separates two files",
