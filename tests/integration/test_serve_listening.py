@@ -149,7 +149,8 @@ def test_what_is_no_address_is_said(file: Path) -> None:
     result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (result.returncode, result.stderr) == (
         4,
-        "error: cannot listen on nowhere.invalid:0: not an IP address\n",
+        "error: cannot listen on nowhere.invalid:0: not an IP address\n"
+        "hint: HOST is an address of this machine, such as 127.0.0.1 or [::1], and no name; :PORT is every address\n",
     )
 
 

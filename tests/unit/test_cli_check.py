@@ -330,6 +330,8 @@ def test_strict_minds_warnings_and_not_notes():
         (document(userValidationRules=[{"expression": "claims.sub != 'x'"}]), "user rules have user"),
         (document(userValidationRules=[{"expression": "user.name != 'x'"}]), "user has username, uid"),
         (document(userValidationRules=[{"expression": "user.groups == 'x'"}]), "it is a list of strings"),
+        (IN_LINES.replace("https://issuer.example", "{{ .Values.issuer }}"), "braces of a template"),
+        ("{{- if .Values.jwt }}\n" + IN_LINES + "{{- end }}\n", "braces of a template"),
     ],
 )
 def test_a_fault_comes_with_what_was_probably_meant(text: str | bytes, hint: str | None):

@@ -92,6 +92,11 @@ def test_what_is_read_is_checked(authority: CertificateAuthority, tmp_path: Path
     (tmp_path / "tls.key").write_bytes(other.key_pem)
     (tmp_path / "ca.crt").write_bytes(authority.certificate_pem)
     assert fault() == f"certificate {chain} and key {key}: key values mismatch"
+    (tmp_path / "tls.key").write_bytes(b"nothing")
+    assert fault() == f"key {key}: it holds no private key in PEM"
+    (tmp_path / "tls.crt").write_bytes(pair.key_pem)
+    assert fault() == f"certificate {chain}: it holds no certificate in PEM"
+    (tmp_path / "tls.crt").write_bytes(pair.chain_pem)
     (tmp_path / "tls.key").write_bytes(pair.key_pem)
     assert files.read() == Certificates(pair.chain_pem, pair.key_pem, authority.certificate_pem)
     (tmp_path / "ca.crt").write_bytes(b"nothing")

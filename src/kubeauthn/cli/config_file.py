@@ -45,10 +45,12 @@ def read(path: str, limit: int, world: World) -> bytes:
         return read_bounded(path, limit)
     except EnvironmentFailure as error:
         shown = shown_path(path)
-        if shown == path and not path.startswith("{"):
+        address = path.startswith(("https://", "http://"))
+        if shown == path and not path.startswith("{") and not address:
             raise
         reason = str(error).rpartition(": ")[2]
-        raise EnvironmentFailure(f"{shown}: {reason}", hint="the name of a file belongs here") from None
+        hint = "the name of a file belongs here" + (", and no address: fetch it first" if address else "")
+        raise EnvironmentFailure(f"{shown}: {reason}", hint=hint) from None
 
 
 def without_content(text: str) -> str:

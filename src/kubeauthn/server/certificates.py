@@ -85,12 +85,21 @@ def _check(files: CertificateFiles, found: Certificates) -> None:
         try:
             context.load_cert_chain(chain, key, password=lambda: "")
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            raise EnvironmentFailure(f"{files.shown()}: {_why(error)}") from None
+            raise EnvironmentFailure(_no_pem(files, found) or f"{files.shown()}: {_why(error)}") from None
         try:
             if client_ca:
                 context.load_verify_locations(client_ca)
         except (OSError, ValueError) as error:
             raise EnvironmentFailure(f"client CA {files.client_ca}: {_why(error)}") from None
+
+
+def _no_pem(files: CertificateFiles, found: Certificates) -> str:
+    """What OpenSSL says of such a file has neither a reason nor its name."""
+    if b" CERTIFICATE-----" not in found.chain:
+        return f"certificate {files.chain}: it holds no certificate in PEM"
+    if b"PRIVATE KEY-----" not in found.key:
+        return f"key {files.key}: it holds no private key in PEM"
+    return ""
 
 
 def _why(error: Exception) -> str:

@@ -23,7 +23,7 @@ from kubeauthn.errors import EnvironmentFailure, MissingExtra
 from kubeauthn.server import limits
 from kubeauthn.server.at_once import AtOnce, Behind
 from kubeauthn.server.ending import stop_accepting
-from kubeauthn.server.listening import alone_at, bound_alone, why_not
+from kubeauthn.server.listening import HOST_HINT, alone_at, bound_alone, why_not
 
 try:
     from granian.constants import HTTPModes, Interfaces
@@ -151,7 +151,10 @@ class Server(MPServer):
                 make: Any = SocketHolder  # its declaration lacks the arguments
                 shared = make(bound_alone(listening).detach(), False, self.backlog)
         except (OSError, RuntimeError, ValueError) as error:
-            raise EnvironmentFailure(f"cannot listen on {listening.shown()}: {why_not(error)}") from None
+            raise EnvironmentFailure(
+                f"cannot listen on {listening.shown()}: {why_not(error)}",
+                hint=HOST_HINT if isinstance(error, ValueError) else None,
+            ) from None
         self._ssp, self._shd, self._sfd = None, shared, shared.get_fd()
         self._sso = socket.socket(fileno=self._sfd)
         self._sso.set_inheritable(True)

@@ -40,6 +40,9 @@ def parse_listen(text: str) -> Listening:
     return Listening(host=host, port=int(port))
 
 
+HOST_HINT = "HOST is an address of this machine, such as 127.0.0.1 or [::1], and no name; :PORT is every address"
+
+
 def bound_alone(listening: Listening) -> socket.socket:
     """A TCP socket that shares its port with no other process. Raises OSError, or ValueError for what is no address."""
     try:

@@ -20,6 +20,8 @@ _ENDINGS = (".crt", ".pem", ".cer", ".ca")
 
 ONE_LINE = "this is one text and no mapping: if it is the name of a file, give what is in the file"
 
+_BRACES = "are there braces of a template? check what the template makes"
+
 _BY_TEXT = (
     ("empty config data", "the file is empty: kubeauthn playground has examples to begin with"),
     ("not UTF-8 text", "save it as UTF-8; > of PowerShell writes UTF-16, and some editors ANSI"),
@@ -35,6 +37,8 @@ _BY_TEXT = (
     ("OrExpression", "it is an object: {claim: NAME, prefix: …}, or {expression: …}"),
     ("requiredValue of type string", "it is one text: for several write expression: claims.x in ['a', 'b']"),
     ("did not find expected key", "are there quotes inside of such quotes, or lines that are not below each other?"),
+    ("yaml: invalid map key: map[", _BRACES),
+    ("invalid character '{' looking for beginning of object key", _BRACES),
     ("found character that cannot start any token", "is there a tab? YAML is indented with spaces alone"),
     ("did not find expected whitespace or line break", 'an expression that begins with ! is quoted: "!user…"'),
     (".expression: Required value", 'is it quoted? to YAML, a word that begins with ! is a tag: write "!user…"'),
