@@ -329,6 +329,15 @@ USERS = {
 }
 
 
+def test_what_an_override_says_is_no_fault_of_a_file():
+    with pytest.raises(KubeconfigError) as caught:
+        target(config(), Overrides(server="x", tls_server_name="a\n"))
+    assert str(caught.value).splitlines() == [
+        "server: server has no scheme: write https:// before it",
+        "tls-server-name: has control characters",
+    ]
+
+
 @pytest.mark.parametrize(("user", "expected"), USERS.values(), ids=list(USERS))
 def test_user_faults(user, expected):
     files = {"/crt": b"CRT", "/key": b"KEY", "/binary": b"\xff"}

@@ -63,6 +63,8 @@ class Selection:
     cluster_name: str
     user_name: str
     sources: tuple[str, ...]
+    overridden: tuple[str, ...] = ()
+    """Fields of the cluster that no file says."""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -110,6 +112,11 @@ def select(kubeconfig: Kubeconfig, overrides: Overrides) -> Selection:
         cluster_name=cluster_name,
         user_name=user_name,
         sources=kubeconfig.sources,
+        overridden=tuple(
+            field
+            for field, given in (("server", overrides.server), ("tls-server-name", overrides.tls_server_name))
+            if given
+        ),
     )
 
 
@@ -118,7 +125,10 @@ def complete(selection: Selection, contents: Mapping[str, bytes | str], environ:
     cluster, user = selection.cluster, selection.user
     unreadable = {path: content for path, content in contents.items() if isinstance(content, str)}
     data = {path: content for path, content in contents.items() if isinstance(content, bytes)}
-    faults = cluster_faults(cluster, selection.cluster_name, unreadable)
+    faults = [
+        Fault(Origin(), fault.path[-1:], fault.message) if set(fault.path[-1:]) & set(selection.overridden) else fault
+        for fault in cluster_faults(cluster, selection.cluster_name, unreadable)
+    ]
     faults += user_faults(user, selection.user_name, unreadable)
 
     proxy = cluster.proxy_url
