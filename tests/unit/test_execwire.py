@@ -286,7 +286,7 @@ BAD_REPLIES = {
     "certificate not yet valid": (reply(expired(1)), "not valid before"),
     "expiry in the past": (
         reply({"token": "SECRET", "expirationTimestamp": "2023-11-14T22:13:10Z"}),
-        "expired 10 s ago",
+        "expired at 2023-11-14T22:13:10Z, 10 s ago",
     ),
     "expiry that is no time": (
         reply({"token": "SECRET", "expirationTimestamp": "soon"}),

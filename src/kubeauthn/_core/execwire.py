@@ -241,7 +241,8 @@ def _expiry(text: str, now: float) -> float:
     except ValueError:
         raise PluginReplyError("decoding stdout: status.expirationTimestamp is not an RFC 3339 time") from None
     if expires_at < now:
-        raise PluginReplyError(f"exec plugin returned a credential that expired {now - expires_at:.0f} s ago")
+        when = f"at {rfc3339.format(expires_at)}, {now - expires_at:.0f} s ago"
+        raise PluginReplyError(f"exec plugin returned a credential that expired {when}")
     return expires_at
 
 
