@@ -50,3 +50,4 @@ def test_refuses_the_rest(text: str) -> None:
 
 def test_writes_whole_seconds_in_utc() -> None:
     assert rfc3339.format(1_700_000_000.9) == "2023-11-14T22:13:20Z"
+    assert rfc3339.format(rfc3339.parse("0001-01-01T00:00:00Z")) == "0001-01-01T00:00:00Z"

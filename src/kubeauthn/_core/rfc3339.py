@@ -36,7 +36,7 @@ def parse(text: str) -> float:
 def format(seconds: float) -> str:
     """Whole seconds in UTC, as Kubernetes writes them."""
     moment = datetime.fromtimestamp(int(seconds), UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.replace(tzinfo=None).isoformat() + "Z"  # strftime writes the year 1, Go's zero time, with one digit
 
 
 def _number(digits: str) -> int:
