@@ -6,6 +6,7 @@ Claims are taken as verified. The report also says which rules no case made fail
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from kubeauthn.cli import failure
 from kubeauthn.cli.config_file import checked_version, read, read_configuration, shown_name, with_patterns
@@ -15,6 +16,7 @@ from kubeauthn.errors import EnvironmentFailure, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
     from typing import Any
 
     from kubeauthn._core.authentication.model import AuthenticationConfiguration
@@ -45,7 +47,7 @@ def run(arguments: Namespace, world: World) -> int:
     with with_patterns():
         reports = [run_suite(path, world, version, arguments.name) for path in arguments.suites]
     if not any(report.results for report in reports):
-        raise UsageError(f"no case has {arguments.name} in its name")
+        raise UsageError(f'no case has "{arguments.name}" in its name')
     if arguments.output == "json":
         write_json(reports, world)
     else:
@@ -62,8 +64,11 @@ def run_suite(path: str, world: World, version: str, only: str | None = None) ->
 
     suite = _read(path, world)
     folder = "" if path == "-" else os.path.dirname(path)
-    config = read_configuration(os.path.join(folder, suite.configuration), world, version)
-    judge = _Judge(suite, config, _keys(suite, folder, config, world), world, version)
+    with _named_by(path, "configuration"):
+        config = read_configuration(os.path.join(folder, suite.configuration), world, version)
+    with _named_by(path, "keys"):
+        keys = _keys(suite, folder, config, world)
+    judge = _Judge(suite, config, keys, world, version)
     report = SuiteReport(shown_name(path), suite.configuration, config)
     for case in suite.cases:
         if only is not None and only not in case.name:
@@ -78,16 +83,28 @@ def run_suite(path: str, world: World, version: str, only: str | None = None) ->
 
 
 def _read(path: str, world: World) -> Suite:
+    from kubeauthn._core.authentication.fault_hints import text_hint
     from kubeauthn._core.authentication.suite import SUITE_BYTES, read_suite
 
     suite, faults = read_suite(read(path, SUITE_BYTES, world))
     if suite is None:
         lines = [f"{shown_name(path)}:{fault.line}:{fault.column}: {fault.text}" for fault in faults[:50]]
+        probably = next((hint for fault in faults if (hint := text_hint(fault.text))), None)
         own = {'a suite has no field "apiVersion"', 'a suite has no field "jwt"'}
         is_configuration = any(fault.text.partition(":")[0] in own for fault in faults)
         hint = "it is what is tested: a suite is a file beside it, with configuration: and cases:"
-        raise EnvironmentFailure("\n".join(lines), hint=hint if is_configuration else None)
+        raise EnvironmentFailure("\n".join(lines), hint=hint if is_configuration else probably)
     return suite
+
+
+@contextmanager
+def _named_by(suite: str, field: str) -> Iterator[None]:
+    """Who ran a suite gave no other file: of one that is not right, where its name comes from is said."""
+    try:
+        yield
+    except EnvironmentFailure as error:
+        error.hint = error.hint or f"it is what {shown_name(suite)} names as {field}"
+        raise
 
 
 def _keys(suite: Suite, folder: str, config: AuthenticationConfiguration, world: World) -> dict[str, dict[str, Any]]:
