@@ -80,6 +80,10 @@ FAULTS = {
         "credentialPluginPolicy: DenyAll\ncredentialPluginPolicy: AllowAll",
         [":4: credentialPluginPolicy: is given twice"],
     ),
+    "a tab": (
+        "a:\n\tb: c",
+        [":4: not YAML: found character that cannot start any token: a tab, perhaps, where spaces belong"],
+    ),
     "not YAML": ("a: b: c", [":3: not YAML: mapping values are not allowed in this context"]),
 }
 

@@ -105,6 +105,8 @@ def event_source(text: str) -> Any:
 def _syntax_error(error: Exception) -> YamlSyntaxError:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be parsed"
+    if problem == "found character that cannot start any token":
+        problem += ": a tab, perhaps, where spaces belong"
     return YamlSyntaxError(f"not YAML: {problem}", mark.line + 1 if mark else None)
 
 

@@ -18,6 +18,8 @@ from kubeauthn.errors import EnvironmentFailure, KubeconfigError, StaticCredenti
 
 _ENDS = "_kubeauthn_ends"
 _SPENT = "_kubeauthn_spent"
+_NO_CA = "certificate-authority: no usable PEM certificate in it"
+_WHICH_CA = "kubeauthn doctor shows the cluster entry in use, and its place"
 
 
 class ServerNameContext(ssl.SSLContext):
@@ -176,9 +178,9 @@ def _trust(context: ssl.SSLContext, bundle: bytes) -> None:
         # Text between the certificates may be in any script; Go passes over it.
         context.load_verify_locations(cadata=bundle.decode("ascii", "ignore"))
     except (ssl.SSLError, ValueError):
-        raise KubeconfigError("certificate-authority: no usable PEM certificate in it") from None
+        raise KubeconfigError(_NO_CA, hint=_WHICH_CA) from None
     if not context.cert_store_stats()["x509"]:
-        raise KubeconfigError("certificate-authority: no usable PEM certificate in it")
+        raise KubeconfigError(_NO_CA, hint=_WHICH_CA)
 
 
 @contextlib.contextmanager
