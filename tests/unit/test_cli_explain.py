@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kubeauthn.cli.claims_text import json_fault
 from kubeauthn.cli.main import main
 from kubeauthn.cli.world import World
 
@@ -139,6 +140,11 @@ def test_claims_that_are_none(tmp_path: Path, payload: bytes, said: str, hint: s
     assert f"claims.json: {said}" in err
     assert hint in err.partition("\nhint: ")[2]
     assert ("hint:" in err) is bool(hint)
+
+
+def test_a_byte_order_mark_is_said_of_any_json():
+    said = "a byte order mark stands before it: save the file as UTF-8 without it"
+    assert json_fault('\ufeff{"sub": "jane"}') == said
 
 
 def test_empty_claims_are_claims(tmp_path: Path):

@@ -72,4 +72,6 @@ def _text(path: str, world: World) -> str:
     try:
         return read(path, DOCUMENT_BYTES, world).decode()
     except UnicodeDecodeError:
-        raise EnvironmentFailure(f"{path}: not UTF-8 text") from None
+        from kubeauthn.cli.claims_text import NOT_UTF_8
+
+        raise EnvironmentFailure(f"{path}: not UTF-8 text", hint=NOT_UTF_8) from None

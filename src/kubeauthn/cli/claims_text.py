@@ -6,6 +6,8 @@ import json
 
 _TOKEN = b"eyJ"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WITHOUT_MARK = "save the file as UTF-8 without it"
+NOT_UTF_8 = "UTF-16 perhaps, which > of PowerShell writes: save it as UTF-8"
 EXAMPLE = '{"sub": "jane"}'
 
 
@@ -17,11 +19,11 @@ def claims_fault(payload: bytes) -> tuple[str, str]:
     if text.startswith(_TOKEN) and text.count(b".") > 1:
         return "the claims are no JSON", "it looks like a token, which is given as one: --token-file FILE"
     if text.startswith(_BYTE_ORDER_MARK):
-        return "the claims are no JSON: a byte order mark stands before them", "save the file as UTF-8 without it"
+        return "the claims are no JSON: a byte order mark stands before them", _WITHOUT_MARK
     try:
         value = json.loads(payload.decode())  # bytes would be taken for UTF-16 too
     except UnicodeDecodeError:
-        return "the claims are not UTF-8 text", "UTF-16 perhaps, which > of PowerShell writes: save it as UTF-8"
+        return "the claims are not UTF-8 text", NOT_UTF_8
     except json.JSONDecodeError as error:
         return f"the claims are no JSON: {_place(error)}", "" if text[
             :1
@@ -34,7 +36,11 @@ def claims_fault(payload: bytes) -> tuple[str, str]:
 
 
 def json_fault(text: str) -> str:
-    """Where a text stops being JSON and what was expected there, or "" where it is something else that is wrong."""
+    """What a text that is no JSON probably is, or where it stops being that, or ""."""
+    if text.startswith("\ufeff"):
+        return f"a byte order mark stands before it: {_WITHOUT_MARK}"
+    if text.startswith(_TOKEN.decode()) and text.count(".") > 1:
+        return "it looks like a token: kubeauthn explain takes one"
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
