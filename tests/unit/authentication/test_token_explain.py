@@ -76,7 +76,8 @@ def test_what_is_no_token(authenticator, text):
     [
         ("", "empty"),
         (" \n", "empty"),
-        ("ya29.a0AfH6SMBx", "two dots"),
+        ("ya29.a0AfH6SMBx", "opaque"),
+        ("eyJhbGciOiJSUzI1NiJ9.e30", "two dots"),
         ("gho_16C7e42F292c6912E7710c838347Ae178B4a", "opaque"),
         ('{"access_token": "a.b.c"}', "id_token or status.token"),
         (' {"status": {"token": "a.b.c"}}', "id_token or status.token"),
@@ -101,6 +102,8 @@ def test_what_is_no_token_is_told_from_one(authenticator, text, hint):
         ("'", "'", "quotation marks"),
         ("\ufeff", "", "byte order mark"),
         ("Bearer ", "", "one line"),
+        ("TOKEN=", "", "begins with eyJ"),
+        ("bearer:", "", "begins with eyJ"),
     ],
 )
 def test_what_was_copied_with_a_token_is_said_at_once(authenticator, bench, before, after, hint):

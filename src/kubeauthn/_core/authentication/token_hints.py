@@ -13,8 +13,12 @@ _BY_BEGINNING = {
     "\ufeff": "a byte order mark stands before the token",
     "\ufffd": "it is no text in UTF-8; UTF-16 perhaps, which > of PowerShell writes",
 }
+_OPAQUE = "a token of this form is opaque: only its issuer can read it; is there an id_token beside it?"
+_HEADER = "eyJ"
+"""How a header begins: base64url of `{"`."""
+_BEFORE_A_VALUE = "=:,\"'"
 _BY_DOTS = {
-    0: "a token without dots is opaque: only its issuer can read it; is there an id_token beside it?",
+    0: _OPAQUE,
     1: "the signature is missing: a token has three parts, with two dots between them",
     4: "a token of five parts is encrypted (JWE): only the one whom it was made for can read it",
 }
@@ -29,4 +33,8 @@ def token_hint(text: str) -> str:
         return ""
     if any(space in text for space in " \t\r\n"):
         return "there is white space in it: give the token alone, on one line"
-    return _BY_DOTS.get(text.count("."), "")
+    place = text.find(_HEADER, 0, _BEGINNING)
+    if place > 0 and text[place - 1] in _BEFORE_A_VALUE:
+        return f"something stands before the token: it begins with {_HEADER}"
+    dots = text.count(".")
+    return _OPAQUE if dots == 1 and place < 0 else _BY_DOTS.get(dots, "")
