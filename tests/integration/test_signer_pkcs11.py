@@ -258,6 +258,12 @@ def test_an_absent_token(hsm: SoftHsm, tmp_path: Path):
     assert "no token: token desk is empty or not there" in text
 
 
+def test_a_token_of_another_label_names_those_that_are_there(hsm: SoftHsm):
+    label = {"pathLib": MODULE, "tokenLabel": "dsek", "objectId": "2"}
+    text = said(signer_process.ask("pkcs11", signerwire.encode_certificate_request(label), hsm.environ))
+    assert "insert the token and try again; what is there is called 'desk'" in text
+
+
 def test_a_grandchild_sees_no_request(hsm: SoftHsm):
     """The request is out of the environment, and out of what the system shows of it, before anything else runs."""
     program = (

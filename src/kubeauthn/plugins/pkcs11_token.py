@@ -280,14 +280,16 @@ class TokenKey:
                 known = ", ".join(map(str, sorted(slots))) or "none"
                 raise KeyStoreAbsent(f"slotId: there is no slot {place.slot}; the module has {known}")
             slots = [place.slot]
-        tokens = [token for slot in slots if (token := self._token_in(slot)) is not None]
+        tokens = there = [token for slot in slots if (token := self._token_in(slot)) is not None]
         if place.token_label:
             tokens = [token for token in tokens if token.label.strip() == place.token_label.strip()]
         if place.token_serial:
             tokens = [token for token in tokens if token.serial.strip() == place.token_serial.strip()]
         if not tokens:
             asked = f"slot {place.slot}" if place.slot is not None else f"token {place.token_label or 'of that serial'}"
-            raise KeyStoreAbsent(f"no token: {asked} is empty or not there", hint="insert the token and try again")
+            labels = ", ".join(repr(token.label.strip()) for token in there if token.label.strip())
+            hint = "insert the token and try again" + (f"; what is there is called {labels}" if labels else "")
+            raise KeyStoreAbsent(f"no token: {asked} is empty or not there", hint=hint)
         if len(tokens) > 1:
             raise KeyStoreError(f"tokenLabel: {len(tokens)} tokens are called that: name a slotId or a serial")
         return tokens[0]
