@@ -47,6 +47,9 @@ class Place:
     pin: Secret
 
 
+_KEYS = ("pathLib", "slotId", "tokenLabel", "objectId", "uri")
+
+
 def place_of(configuration: Mapping[str, str]) -> Place:
     """From `pathLib`, `slotId` or `tokenLabel`, `objectId`, or a `uri`. All that is missing is named at once."""
     uri = pkcs11_uri.parse(configuration.get("uri") or pkcs11_uri.SCHEME)
@@ -71,11 +74,18 @@ def place_of(configuration: Mapping[str, str]) -> Place:
         if not there
     ]
     if missing:
+        general = "kubeauthn signer doctor shows what is there and writes the entry; tokenLabel may stand for slotId"
         raise SignerRequestError(
-            f"the signer's configuration lacks {', '.join(missing)}",
-            hint="kubeauthn signer doctor shows what is there and writes the entry; tokenLabel may stand for slotId",
+            f"the signer's configuration lacks {', '.join(missing)}", hint=_misspelt(configuration) or general
         )
     return Place(module, slot, label, uri.serial, objects, uri.pin)
+
+
+def _misspelt(configuration: Mapping[str, str]) -> str:
+    """How the keys are written that are others in small letters and capitals alone."""
+    by_letters = {key.lower(): key for key in _KEYS}
+    pairs = [(key, by_letters.get(key.lower(), key)) for key in configuration]
+    return ", ".join(f"{key} is written {right}" for key, right in pairs if key != right)
 
 
 class TokenKey:
