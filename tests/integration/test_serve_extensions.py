@@ -658,6 +658,7 @@ def test_a_worker_that_cannot_start_does_not_end_those_that_run(issuer: Issuer, 
     jane = issuer.token("jane", audience="kubernetes")
     with serve_process.Serve(file, "--workers", "2", f"--audit-log={folder / 'log'}") as server:
         server.ready()
+        until(lambda: "kubeauthn_workers 2" in server.metrics(), seconds=60)  # ready is said by the first of them
         folder.rename(away)
         os.kill(server.workers()[0], signal.SIGKILL)
         cannot = "a worker cannot start, and another one is tried"
