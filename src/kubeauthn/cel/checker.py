@@ -206,10 +206,12 @@ class _Checker:
             of = self.select_type(node, node.args[0], str(name), optional=True)
             node.overloads = ()
             return self.set_type(node, substitute(self.bindings, of))
+        declarations = self.declarations
+        if function in ("_&&_", "_||_") and (found := declarations.function(function)):
+            return self.check_logical(node, found[1])
         args = node.args
         for index, arg in enumerate(args):
             args[index] = self.check(arg)
-        declarations = self.declarations
         if node.target is None:
             found = declarations.function(function)
             if found is None:
@@ -233,8 +235,6 @@ class _Checker:
         types = [self.type_of(arg) for arg in node.args]
         if node.target is not None:
             types.insert(0, self.type_of(node.target))
-        if node.function in ("_&&_", "_||_"):
-            return self.resolve_logical(node, types, signatures)
         member = node.target is not None
         result: Type | None = None
         matched = []
@@ -268,17 +268,26 @@ class _Checker:
         node.overloads = tuple(matched)
         return self.set_type(node, result)
 
-    def resolve_logical(self, node: Call, types: list[Type], signatures: tuple[Signature, ...]) -> Node:
-        # cel-go has a balanced tree of them: at its root are both of two, the last of three, and none of more
-        count = len(node.args)
-        at_root = range(2) if count == 2 else range(2, 3) if count == 3 else range(0)
-        good = True
-        for index, (arg, of) in enumerate(zip(node.args, types, strict=True)):
-            if not self.fits(of, BOOL):
-                self.mismatch(arg, BOOL, of)
-                good = good and index not in at_root
+    def check_logical(self, node: Call, signatures: tuple[Signature, ...]) -> Node:
         node.overloads = (signatures[0].overload,)
+        good = self.check_branch(node.args, 0, len(node.args) - 1)
         return self.set_type(node, BOOL if good else ERROR)
+
+    def check_branch(self, operands: list[Node], low: int, high: int) -> bool:
+        """Whether the operands right below are bool. A chain is a balanced tree to cel-go, whose order faults have."""
+        middle = (low + high) // 2
+        halves = (low, middle), (middle + 1, high)
+        for first, last in halves:
+            if first == last:
+                operands[first] = self.check(operands[first])
+            else:
+                self.check_branch(operands, first, last)
+        good = True
+        for first, last in halves:
+            if first == last and not self.fits(of := self.type_of(operands[first]), BOOL):
+                self.mismatch(operands[first], BOOL, of)
+                good = False
+        return good
 
     def check_list(self, node: ListLiteral) -> Node:
         elements: Type | None = None

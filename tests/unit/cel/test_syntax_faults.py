@@ -198,3 +198,13 @@ def test_every_syntax_error_has_line_column_and_caret() -> None:
 def test_a_reserved_word_is_no_function(word: str) -> None:
     with pytest.raises(cel.CompileError, match=f"reserved identifier: {word}"):
         cel.Environment().compile(f"{word}()")
+
+
+def test_of_a_long_chain_the_hundred_faults_that_come_first_in_its_tree_are_told() -> None:
+    """As `k8s.io/apiserver` answered: a branch is looked at, its operands are not bool, and then comes the next."""
+    with pytest.raises(cel.CompileError) as caught:
+        ENV.compile("||".join(["y+1"] * 60))
+    told = [(issue.column, issue.message.split()[0]) for issue in caught.value.issues]
+    assert [told.count((column, "expected")) for column in (242, 247, 252)] == [1, 0, 0]
+    assert told[-3:] == [(242, "expected"), (246, "undeclared"), (251, "undeclared")]
+    assert len(told) == 100

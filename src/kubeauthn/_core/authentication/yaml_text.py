@@ -36,6 +36,7 @@ _KINDS = {str: "string", bool: "bool", int: "number", float: "number", type(None
 _SHORT_TAGS = {str: "!!str", bool: "!!bool", int: "!!int", float: "!!float", type(None): "!!null"}
 _MERGE = "<<"
 _LARGEST_INT = (1 << 63) - 1
+_GO_NULL = "interface {}(nil)"
 _IN_TAGS = frozenset("_-;/?:@&=+$,.!~*'()[]%")
 
 
@@ -312,7 +313,9 @@ class _Composer:
         if node.kind == "array":
             return "[]interface {}{" + ", ".join(map(self._go_syntax, node.items)) + "}"
         if node.kind == "object":
-            entries = ", ".join(f"{self._shown_key(entry)}:{self._go_syntax(entry.value)}" for entry in node.entries)
+            shown = ((self._shown_key(entry), entry.value) for entry in node.entries)
+            sorted_as_go = sorted(shown, key=lambda pair: _rank(pair[0]))
+            entries = ", ".join(f"{key}:{self._go_syntax(value)}" for key, value in sorted_as_go)
             return "map[interface {}]interface {}{" + entries + "}"
         if node.kind == "string":
             return quote(str(node.value))
@@ -322,10 +325,28 @@ class _Composer:
             return "true" if node.value else "false"
         if isinstance(node.value, int):
             return str(node.value) if node.value <= _LARGEST_INT else hex(node.value)
-        return "interface {}(nil)"
+        return _GO_NULL
 
     def _shown_key(self, entry: Entry) -> str:
         return self._no_texts.get((entry.line, entry.column)) or quote(entry.key)
+
+
+def _rank(shown: str) -> tuple[int, float]:
+    """Where a key in Go's syntax stands beside keys of other types: as the types do in kube-apiserver's program."""
+    if shown == _GO_NULL:
+        return 0, 0
+    if shown.startswith('"'):
+        return 1, 0  # they are in order already
+    if shown.startswith("0x"):
+        return 2, int(shown, 16)
+    if shown.removeprefix("-").isdigit():
+        return 3, int(shown)
+    if shown == "NaN":
+        return 4, 0
+    if shown in ("true", "false"):
+        return 6, shown == "true"
+    # a list or a map is no key at all, and the fault is another one
+    return (7, 0) if shown.endswith("}") else (5, float(shown))
 
 
 def _single(number: float) -> float:
