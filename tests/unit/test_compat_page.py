@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat.__main__ import PAGE, compare
+from tests.compat.__main__ import MOST_RUNS, PAGE, check
 from tests.compat.columns import COLUMNS, GROUPS
 from tests.compat.page import WITH_KUBEAUTHN, render, tables
 from tests.compat.rows import ROWS, wrong_cells
@@ -96,11 +96,25 @@ def test_a_client_alone_may_be_wrong_and_the_page_says_so(all_right: dict[str, d
     assert render(all_right).count("✗ several runs") == 1
 
 
-def test_check_shows_what_differs(page: str, capsys: pytest.CaptureFixture[str]):
-    assert compare(page, page) == 0
+def test_check_shows_what_differs_in_every_run(page: str, capsys: pytest.CaptureFixture[str]):
+    runs = iter([page])
+    assert check(page, lambda: next(runs)) == 0
     assert capsys.readouterr().err == ""
-    assert compare(page, page.replace("✗ goes on anonymously", "✓", 1)) == 1
+    runs = iter([page.replace("✗ goes on anonymously", "✓", 1)] * MOST_RUNS)
+    assert check(page, lambda: next(runs)) == 1
+    assert list(runs) == []
     shown = capsys.readouterr().err
     assert "-| The plugin fails | an error, nothing is sent | ✗ goes on anonymously |" in shown
     assert "+| The plugin fails | an error, nothing is sent | ✓ |" in shown
     assert "make compat" in shown
+
+
+def test_check_takes_what_was_seen_in_one_run_of_a_few(page: str):
+    """What a client does with twenty calls at once hangs on which of them comes first."""
+    one, other = page.replace("✗ several runs", "✗ calls fail", 1), page.replace("✗ ignored", "✓", 1)
+    runs = iter([one, other])
+    assert check(page, lambda: next(runs)) == 0
+    runs = iter([one, one, one])
+    assert check(page, lambda: next(runs)) == 1
+    runs = iter([page + "more\n"] * MOST_RUNS)
+    assert check(page, lambda: next(runs)) == 1
