@@ -103,7 +103,7 @@ _OF_MESSAGES = (
     "unsupported conversion to ref.Val: (*dynamicpb.Message)",
 )
 _X5C = "malformed jwt: failed to unmarshal x5c header: "
-_NOT_SEPARATED = ("did not find expected ',' or '}'", "did not find expected ',' or ']'")
+_AT_A_COMMA = ("did not find expected ',' or '}'", "did not find expected ',' or ']'", "did not find expected tag URI")
 _OWN_LIMITS = (
     "operation cancelled: text and pattern are too large for each other",
     "operation cancelled: too many list elements",
@@ -273,7 +273,7 @@ def _meant_decoding(case: Case, theirs: Case, ours: Case, ask: Ask, answer: Ask,
     their_text, our_text = str(theirs.get("strictDecodeError") or ""), str(ours.get("strictDecodeError") or "")
     if "yaml: " in their_text and "yaml: " in our_text:
         return "yaml text"
-    if our_text.endswith(_NOT_SEPARATED) and proofs.has_comma_in_tag(case):
+    if our_text.endswith(_AT_A_COMMA) and proofs.has_comma_in_tag(case):
         return "tags"
     for first in proofs.first_documents(case) if our_text and not is_cut else ():
         then = answer(first)

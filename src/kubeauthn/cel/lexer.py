@@ -92,7 +92,7 @@ def tokenize(source: Source) -> list[Token]:
 
 def _unrecognised(source: Source, start: int, failed: int) -> int:
     """Report the text up to and with the character at which every token failed, and go on behind it."""
-    source.report(start, f"Syntax error: token recognition error at: '{source.text[start : failed + 1]}'")
+    source.report_syntax(start, f"token recognition error at: '{source.text[start : failed + 1]}'", start)
     source.unrecognised.append((start, failed + 1))
     return failed + 1
 

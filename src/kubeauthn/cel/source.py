@@ -13,7 +13,7 @@ __all__ = ["Source"]
 class Source:
     """An expression's text, and the faults found in it so far."""
 
-    __slots__ = ("_highest", "_line_starts", "_offsets", "issues", "text", "truncated", "unrecognised")
+    __slots__ = ("_gave_up", "_line_starts", "_misfits", "_offsets", "issues", "text", "truncated", "unrecognised")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -21,24 +21,38 @@ class Source:
         self.truncated = 0
         self.unrecognised: list[tuple[int, int]] = []  # parts that are no tokens: from, to
         self._offsets: list[int] = []
-        self._highest = -1  # of the offsets
+        self._misfits = 0  # faults of the parser
+        self._gave_up = False
         self._line_starts: list[int] | None = None
 
     def report(self, offset: int, message: str) -> None:
         """Note a fault at a place, -1 for a fault of the whole; beyond a hundred they are only counted."""
         if len(self.issues) < MAX_ISSUES:
-            self.issues.append(self._issue(offset, message))
-            self._offsets.append(offset)
-            self._highest = max(self._highest, offset)
-            return
-        self.truncated += 1
-        if offset >= self._highest or not message.startswith("Syntax error: "):
-            return
-        # The lexer is done before the parser begins, so a fault of the parser may come earlier in the text.
-        last = self._offsets.index(self._highest)
-        self.issues[last] = self._issue(offset, message)
-        self._offsets[last] = offset
-        self._highest = max(self._offsets)
+            self._note(offset, message)
+        elif not self._gave_up:
+            self.truncated += 1
+
+    def report_syntax(self, offset: int, message: str, read_to: int) -> None:
+        """Note what does not fit the grammar. cel-go gives up at the hundred and first of these.
+
+        `read_to` is how far its parser has asked for tokens by then: ours has them all before it begins, so faults of
+        the lexer behind that place are noted here already, and are the first to go.
+        """
+        earlier = self._misfits + bisect_left(self.unrecognised, (read_to, 0))
+        is_full = len(self.issues) == MAX_ISSUES
+        if is_full:
+            self._gave_up, self.truncated = True, 1
+            if earlier >= MAX_ISSUES or offset >= (highest := max(self._offsets)):
+                return
+            last = self._offsets.index(highest)
+            del self.issues[last], self._offsets[last]
+        if read_to > offset:
+            self._misfits += 1  # the lexer's own are among the unrecognised
+        self._note(offset, f"Syntax error: {message}")
+
+    def _note(self, offset: int, message: str) -> None:
+        self.issues.append(self._issue(offset, message))
+        self._offsets.append(offset)
 
     def _issue(self, offset: int, message: str) -> Issue:
         if offset < 0:

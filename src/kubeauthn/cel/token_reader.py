@@ -55,7 +55,8 @@ class TokenReader:
     def fault(self, offset: int, message: str) -> None:
         if not self.recovering:
             self.recovering = True
-            self.source.report(offset, f"Syntax error: {message}")
+            after = min(self.at + 1, len(self.tokens) - 1)
+            self.source.report_syntax(offset, message, self.tokens[after][2])
 
     def expect(self, kind: str) -> Token:
         """This token; or, as ANTLR repairs: one token too many, or this one missing."""

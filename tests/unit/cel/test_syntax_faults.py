@@ -208,3 +208,13 @@ def test_of_a_long_chain_the_hundred_faults_that_come_first_in_its_tree_are_told
     assert [told.count((column, "expected")) for column in (242, 247, 252)] == [1, 0, 0]
     assert told[-3:] == [(242, "expected"), (246, "undeclared"), (251, "undeclared")]
     assert len(told) == 100
+
+
+@pytest.mark.parametrize(("junk", "first", "after"), [(98, (2, 1), ""), (150, (2, 2), "1 more errors were truncated")])
+def test_the_hundred_and_first_syntax_fault_is_the_last(junk: int, first: tuple[int, int], after: str) -> None:
+    """As `k8s.io/apiserver` answered: its lexer is asked for the token after `r` before the parser complains of `r`."""
+    with pytest.raises(cel.CompileError) as caught:
+        ENV.compile("u\nr" + "\x01" * junk)
+    assert min((issue.line, issue.column) for issue in caught.value.issues) == first
+    assert str(caught.value).endswith(after or "^")
+    assert len(caught.value.issues) == min(junk + 1, 100)
