@@ -10,7 +10,7 @@ from tests.oracle.compare import RECORDED, Difference
 from tests.oracle.meant import DELIBERATE, SET_ASIDE
 from tests.oracle.outcome import Outcome, load
 from tests.oracle.run import NO_ORACLE, find_oracle, fuzz, replay, say, still_open
-from tests.peers.programs import CHECKED_ONLY, MINORS
+from tests.peers.programs import CHECKED_ONLY, MINORS, SIGNATURE_LAST
 
 __all__ = ["page_text", "write_page"]
 
@@ -110,6 +110,12 @@ def _counts(runs: Runs) -> str:
         note += (
             f"\nOf {older} only what is said of files and expressions is compared, before a token is looked at: claims "
             "reach its expressions as a plain map, whole numbers as `int`. Nobody is authenticated by its rules here.\n"
+        )
+    last = " and ".join(first.minor for first, *_ in runs if first.minor in SIGNATURE_LAST)
+    if last:
+        note += (
+            f"\nOf {last} tokens whose claims are elsewhere are compared as far as they are recorded: go-oidc looked "
+            "at the signature of what a source gives last then, and told another of two faults.\n"
         )
     return "\n".join(lines) + "\n" + note
 

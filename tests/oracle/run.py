@@ -23,6 +23,7 @@ from tests.oracle.process import Oracle, OracleFault
 from tests.oracle.reduce import reduced
 from tests.oracle.sweep import sweep_cases
 from tests.peers import find
+from tests.peers.programs import SIGNATURE_LAST
 
 __all__ = ["NO_ORACLE", "find_oracle", "fuzz", "replay", "say", "still_open", "sweep"]
 
@@ -60,7 +61,9 @@ def fuzz(
         "authn": configuration_cases(source),
         "sources": source_cases(source),
     }
-    chosen = [only] if only else [*["cel"] * 9, *["authn"] * 3, "sources"]
+    # Of a token that a source gave nothing can be asked again with one fault alone.
+    sources = [] if minor in SIGNATURE_LAST else ["sources"]
+    chosen = [only] if only else [*["cel"] * 9, *["authn"] * 3, *sources]
     outcome = Outcome(minor, seed=seed)
     say(f"oracle {minor}: seed {seed}, {seconds:.0f} s")
     started = time.monotonic()

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["CACHE_VARIABLE", "CHECKED_ONLY", "MINORS", "PROGRAMS", "Program", "cache_directory", "find", "go_version"]
+__all__ = [
+    "CACHE_VARIABLE",
+    "CHECKED_ONLY",
+    "MINORS",
+    "PROGRAMS",
+    "SIGNATURE_LAST",
+    "Program",
+    "cache_directory",
+    "find",
+    "go_version",
+]
 
 HERE = Path(__file__).resolve().parent
 MINORS = ("1.37", "1.36", "1.35", "1.34")
@@ -21,6 +31,8 @@ MINORS = ("1.37", "1.36", "1.35", "1.34")
 CHECKED_ONLY = ("1.33",)
 """Minors of which only what they say of files and expressions is compared: they hand claims to CEL in another form, and
 nobody is authenticated by their rules here."""
+SIGNATURE_LAST = ("1.35", "1.34")
+"""Minors whose go-oidc looks at a token's signature last, so that of two faults of a token it tells another."""
 CACHE_VARIABLE = "KUBEAUTHN_PEERS"
 """Names the cache for tests, whose home is not the user's."""
 _RECIPE = "trimpath, no cgo, release's version"
