@@ -9,7 +9,7 @@ from typing import Any
 
 from kubeauthn.cel.deep_stack import DeepStack
 from kubeauthn.testing import recorded_authn, recorded_cel
-from tests.oracle.meant import has_growing_list, meant
+from tests.oracle.meant import has_growing_list, meant, of_older
 from tests.oracle.process import Oracle
 from tests.oracle.source_proofs import with_status_number
 from tests.peers.programs import CHECKED_ONLY, MINORS
@@ -68,6 +68,8 @@ class Sides:
         reason = meant(case, answers[0], ours, what, self.oracle_answer, self.answer)
         if not reason and self.minor != MINORS[0] and what in ("verdict", "cost") and has_growing_list(case):
             reason = "growing"
+        if not reason and self.minor != MINORS[0]:
+            reason = of_older(case, answers[0], ours, what)
         if not reason and not varies and self._says_ours(case, ours):
             return None
         reason = reason or self._meant_beside_another(case, what, ours)

@@ -77,7 +77,7 @@ def call(g: Generator, node: Call) -> Value:
     early = len(parts) <= 2 and not g.has_constant_pattern(node) and function not in _IN_ORDER and not by_name
     failing = cost_of_failing(cost, parts) if early and (cost is None or g.absorbing) else 0
     g.charge(failing)
-    values = arguments(g, parts, cost) if early else in_order(g, parts, cost)
+    values = arguments(g, parts, cost, failing) if early else in_order(g, parts, cost)
     inlined = _inline(g, function, values, overloads)
     if inlined is None:
         return _general(g, node, values, overloads, cost, failing)

@@ -35,8 +35,8 @@ def cost_of_failing(cost: CostFunction | None, parts: list[Node]) -> int:
     return cost(tuple(MISSING if value is NOT_CONSTANT else value for value in known), MISSING)
 
 
-def arguments(g: Generator, parts: list[Node], cost: CostFunction | None) -> list[Value]:
-    """One argument or two, of a call that costs this; see `costs.ASSERTED`."""
+def arguments(g: Generator, parts: list[Node], cost: CostFunction | None, charged: int) -> list[Value]:
+    """One argument or two, of a call that costs this, some of which is `charged` already; see `costs.ASSERTED`."""
     position, wanted = costs.ASSERTED.get(cost, (0, "")) if cost is not None and g.cel_go else (0, "")
     if not wanted or position >= len(parts):
         constant = any(_is_constant(part) for part in parts)
@@ -53,7 +53,8 @@ def arguments(g: Generator, parts: list[Node], cost: CostFunction | None) -> lis
     g.emit(f"assert_argument({atom if atom.isidentifier() else g.store(atom)}, {wanted!r})")
     if error:
         g.open(f"if {error} is not None:")
-        g.charge_run_time(f"{g.hand_over(cost)}((None, {atom}), None)")  # an error counts as one element
+        rest = f" - {charged}" if charged else ""
+        g.charge_run_time(f"{g.hand_over(cost)}((None, {atom}), None){rest}")  # an error counts as one element
         g.emit(f"raise {error}")
         g.close()
     return values
