@@ -81,8 +81,9 @@ def _fold_list(node: ListLiteral) -> object:
 def _fold_map(node: MapLiteral) -> object:
     pairs: list[tuple[object, object]] = []
     for entry in node.entries:
-        key, value = fold(entry.key), fold(entry.value)
-        if key is NOT_CONSTANT or value is NOT_CONSTANT or entry.optional:
+        key = fold(entry.key)
+        value = NOT_CONSTANT if key is NOT_CONSTANT else fold(entry.value)  # a fault of the key comes first
+        if value is NOT_CONSTANT or entry.optional:
             return NOT_CONSTANT
         pairs.append((key, value))
     return make_map(pairs)

@@ -136,6 +136,7 @@ class MemberParser(LiteralParser):
             return self.call_or_macro(open_offset, dot + text, args)
         if text in RESERVED:
             self.source.report(offset, f"reserved identifier: {text}")
+            return Literal(offset, None)  # no name, so no variable of a macro either
         return Ident(where, dot + text)
 
     def begins_struct(self) -> bool:
